@@ -1,0 +1,19 @@
+# Every third-party library, each with why it is here. scripts/install-deps installs them (Debian 12 names).
+find_package(Threads REQUIRED)
+find_package(fmt REQUIRED)                                          # error and log texts; std::format is not in GCC 12
+find_package(nlohmann_json REQUIRED)                                # configs, manifests, request bodies
+find_package(yaml-cpp REQUIRED)                                     # --config files
+find_package(CLI11 REQUIRED)                                        # flags, --help
+find_package(OpenSSL REQUIRED)                                      # SHA-256 of packages and checkpoints; TLS later
+find_package(CURL REQUIRED)                                         # HTTP client
+find_package(Boost 1.81 REQUIRED)                                   # Beast + Asio: HTTP server (headers only)
+find_package(LibArchive REQUIRED)                                   # model.tar.gz
+find_package(PkgConfig REQUIRED)
+pkg_check_modules(utf8proc REQUIRED IMPORTED_TARGET libutf8proc)    # Unicode: categories, NFD, case (tokenizers)
+if(MUSTER_TESTS)
+  find_package(GTest REQUIRED)                                      # tests
+  include(GoogleTest)
+endif()
+if(MUSTER_BENCH)
+  find_package(dnnl REQUIRED)                                       # rival of our matmuls in bench/kernels
+endif()
