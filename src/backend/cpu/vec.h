@@ -1,0 +1,61 @@
+// f32 vectors of one instruction-set level. Files under backend/cpu/isa/ are compiled once per level with MUSTER_ISA_NAMESPACE (avx2,
+// avx512) and MUSTER_LANES (8, 16) given by CMake; they see this header and nothing wider. One source, so a level that this
+// machine lacks differs only in what the compiler emits.
+#pragma once
+#include <cstdint>
+#include <cstring>
+
+#include "core/dtype.h"
+
+namespace muster::cpu::MUSTER_ISA_NAMESPACE {
+
+inline constexpr int kLanes = MUSTER_LANES;
+using VecF = float __attribute__((vector_size(kLanes * 4)));
+using VecI = int32_t __attribute__((vector_size(kLanes * 4)));
+using VecU = uint32_t __attribute__((vector_size(kLanes * 4)));
+using VecH = uint16_t __attribute__((vector_size(kLanes * 2)));
+
+inline VecF splat(float x) { return VecF{} + x; }
+inline VecF load(const float* p) {
+  VecF v;
+  std::memcpy(&v, p, sizeof v);
+  return v;
+}
+inline void store(float* p, VecF v) { std::memcpy(p, &v, sizeof v); }
+inline VecF load(const BF16* p) {
+  VecH h;
+  std::memcpy(&h, p, sizeof h);
+  return reinterpret_cast<VecF>(__builtin_convertvector(h, VecU) << 16);
+}
+/// Rounds to nearest even; NaN stays NaN.
+inline void store(BF16* p, VecF v) {
+  const VecU u = reinterpret_cast<VecU>(v);
+  const VecU rounded = (u + 0x7fffu + ((u >> 16) & 1u)) >> 16, quiet = (u >> 16) | 0x40u;
+  const VecH h = __builtin_convertvector(v == v ? rounded : quiet, VecH);
+  std::memcpy(p, &h, sizeof h);
+}
+/// The first n lanes, the rest zero; n in [0, kLanes].
+template <typename T>
+inline VecF load_part(const T* p, int n) {
+  T part[kLanes] = {};
+  std::memcpy(part, p, static_cast<size_t>(n) * sizeof(T));
+  return load(part);
+}
+template <typename T>
+inline void store_part(T* p, VecF v, int n) {
+  T part[kLanes];
+  store(part, v);
+  std::memcpy(p, part, static_cast<size_t>(n) * sizeof(T));
+}
+/// a * b + c in one rounding: these files are compiled with contraction on.
+inline VecF fma(VecF a, VecF b, VecF c) { return a * b + c; }
+/// Sum of the lanes in one fixed order (pairwise halves).
+inline float sum(VecF v) {
+  float part[kLanes];
+  store(part, v);
+  for (int width = kLanes / 2; width > 0; width /= 2)
+    for (int i = 0; i < width; ++i) part[i] += part[i + width];
+  return part[0];
+}
+
+}  // namespace muster::cpu::MUSTER_ISA_NAMESPACE
