@@ -1,0 +1,86 @@
+// Matrix products of the CPU backend: C (+)= A * B with an epilogue, by own packed micro-kernels (AVX2, AVX-512, AMX).
+// The bits of an element of C depend only on its row of A, its column of B, the instruction set and the math mode: never on how
+// many rows there are, where the row stands, how work is cut or how many threads run. Each element is one chain of sums, k rising.
+#pragma once
+#include <cstdint>
+
+#include "backend/cpu/workspace.h"
+#include "core/cpu.h"
+#include "core/dtype.h"
+#include "core/threads.h"
+
+namespace muster::cpu {
+
+struct MatmulKernels;  // matmul_kernels.h: the micro-kernels of one instruction set
+
+/// bf16: operands rounded to bf16 (nearest even), sums in f32: by AMX tiles where isa is amx, by f32 FMA of the rounded values elsewhere.
+enum class Math { f32, bf16 };
+
+/// A logical matrix [rows, cols], f32 or bf16. Element (i, j) lies at data[i * stride + j], or at data[j * stride + i] when
+/// `transposed`. `stride` is in elements.
+struct Operand {
+  const void* data = nullptr;
+  DType dtype = DType::f32;
+  int64_t rows = 0, cols = 0, stride = 0;
+  bool transposed = false;
+};
+
+/// The right operand in the micro-kernel's layout, zero padded. Reading it never changes it: threads may share one.
+class PackedMatrix {
+ public:
+  PackedMatrix() = default;
+  PackedMatrix(int64_t k, int64_t n, Math math, const MatmulKernels& kernels);  // contents undefined until packed
+
+  [[nodiscard]] int64_t k() const { return k_; }
+  [[nodiscard]] int64_t n() const { return n_; }
+  [[nodiscard]] Math math() const { return math_; }
+  [[nodiscard]] const MatmulKernels& kernels() const { return *kernels_; }
+  [[nodiscard]] std::byte* data() const { return buffer_.data(); }
+  [[nodiscard]] size_t bytes() const { return buffer_.size(); }
+
+ private:
+  int64_t k_ = 0, n_ = 0;
+  Math math_ = Math::f32;
+  const MatmulKernels* kernels_ = nullptr;
+  Buffer buffer_;
+};
+
+/// b: [k, n]. Packed once for inference, once per optimizer step in training (`repack`, in place, same sizes).
+/// Throws Error(invalid_argument) for a dtype other than f32 and bf16, or a stride shorter than a line.
+PackedMatrix pack(const Operand& b, Math math, Isa isa, ThreadPool& pool);
+void repack(PackedMatrix& packed, const Operand& b, ThreadPool& pool);
+
+/// gelu is exact (erf); gelu_tanh is the tanh approximation of GPT-2.
+enum class Activation { none, gelu, gelu_tanh, tanh };
+
+/// c = activation(sum + bias), applied while the tile is in L1.
+struct Epilogue {
+  const float* bias = nullptr;  // [n]
+  Activation activation = Activation::none;
+  void* pre_activation = nullptr;  // same dtype and stride as c: the value before the activation, for the backward
+};
+
+/// Where the product goes: [m, n] f32 or bf16, stride in elements. With `accumulate` the sums start from what is there.
+struct Result {
+  void* data = nullptr;
+  DType dtype = DType::f32;
+  int64_t stride = 0;
+  bool accumulate = false;
+};
+
+/// c[m, n] (+)= a[m, k] * b[k, n]. m, n or k may be 0 (k = 0: the sum is zero). c must not overlap an operand.
+/// Throws Error(invalid_argument) when sizes, dtypes or strides do not fit.
+void matmul(const Operand& a, const PackedMatrix& b, const Result& c, const Epilogue& epilogue, ThreadPool& pool, Workspace& workspace);
+
+/// The same with a right operand that changes at every call (weight gradients): packed on the fly.
+void matmul(const Operand& a, const Operand& b, Math math, Isa isa, const Result& c, const Epilogue& epilogue, ThreadPool& pool,
+            Workspace& workspace);
+
+/// The micro-kernels that `isa` and `math` select.
+const MatmulKernels& matmul_kernels(Isa isa, Math math);
+
+/// Compares a small product on AMX tiles with scalar code. To be called once at start where resolve_isa said amx; when it
+/// answers false the caller warns and goes on with avx512.
+bool amx_self_test();
+
+}  // namespace muster::cpu
