@@ -1,44 +1,43 @@
-// Scratch memory of kernels: grows to the largest request and stays, so steps after the first allocate nothing.
-// Also what kernels compiled for wider instruction sets call in base code, so that they hold no inline code others could link to.
+// Scratch memory of the kernels: grown while a program warms up, reused by every later call, so the hot path allocates nothing.
+// One workspace belongs to one running program; what a kernel leaves in it means nothing to the next one.
 #pragma once
 #include <cstddef>
-#include <cstdint>
 #include <memory>
-
-#include "core/threads.h"
+#include <vector>
 
 namespace muster::cpu {
 
-/// One reusable block. Belongs to one caller at a time; a kernel's scratch is dead when the kernel returns.
-class Workspace {
+/// Uninitialised memory aligned to 64 bytes; from 2 MiB up aligned to huge pages and asked to be made of them.
+class Buffer {
  public:
-  /// At least `bytes`, aligned to 64, contents undefined; the block of the call before is dead.
-  void* reserve(size_t bytes);
-  [[nodiscard]] size_t capacity() const { return capacity_; }
+  Buffer() = default;
+  /// Throws Error(resource) when the system has no such memory to give.
+  explicit Buffer(size_t bytes);
+  [[nodiscard]] std::byte* data() const { return data_.get(); }
+  [[nodiscard]] size_t size() const { return size_; }
+  /// At least `bytes` afterwards; the contents are lost when it grows.
+  void grow(size_t bytes);
 
  private:
   struct Free {
-    void operator()(void* block) const;
+    void operator()(std::byte* p) const;
   };
-  std::unique_ptr<void, Free> block_;
-  size_t capacity_ = 0;
+  std::unique_ptr<std::byte, Free> data_;
+  size_t size_ = 0;
 };
 
-/// pool.parallel_for through a plain function pointer.
-void run_chunks(ThreadPool& pool, int64_t chunks, void (*body)(void* closure, int64_t chunk, int thread), void* closure);
+class Workspace {
+ public:
+  enum class Slot { left, right };
+  /// Shared by the threads of one kernel.
+  std::byte* shared(Slot slot, size_t bytes);
+  /// Makes room for `bytes` of each of `threads` threads; then of_thread(0 .. threads - 1) may be called from the loop's body.
+  void reserve_threads(int threads, size_t bytes);
+  [[nodiscard]] std::byte* of_thread(int thread) const { return threads_[static_cast<size_t>(thread)].data(); }
 
-/// One unit of attention work: queries [first_query, first_query + queries) of a sequence, one head.
-struct AttentionItem {
-  int64_t begin, length;  // of the sequence, in tokens
-  int64_t first_query, queries;
-  int64_t head;
+ private:
+  Buffer shared_[2];
+  std::vector<Buffer> threads_;
 };
-/// Longest sequence of cu_seqlens [sequences + 1]; 0 when there is none.
-/// Throws Error(invalid_argument) when it does not start at 0, falls, or a sequence is longer than `limit`.
-int64_t longest_sequence(const int32_t* cu_seqlens, int64_t sequences, int64_t limit);
-/// How many items attention_items writes.
-int64_t count_attention_items(const int32_t* cu_seqlens, int64_t sequences, int64_t heads, int64_t query_block);
-/// Items of all sequences and heads, costliest first (then in order), so that uneven batches balance.
-void attention_items(const int32_t* cu_seqlens, int64_t sequences, int64_t heads, int64_t query_block, AttentionItem* items);
 
 }  // namespace muster::cpu
