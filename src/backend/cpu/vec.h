@@ -15,7 +15,7 @@ using VecI = int32_t __attribute__((vector_size(kLanes * 4)));
 using VecU = uint32_t __attribute__((vector_size(kLanes * 4)));
 using VecH = uint16_t __attribute__((vector_size(kLanes * 2)));
 
-inline VecF splat(float x) { return VecF{} + x; }
+inline VecF splat(float x) { return x - VecF{}; }  // x - 0 is x, also for -0: no instruction but the broadcast
 inline VecF load(const float* p) {
   VecF v;
   std::memcpy(&v, p, sizeof v);
@@ -32,7 +32,7 @@ inline void store(BF16* p, VecF v) {
   const VecU u = reinterpret_cast<VecU>(v);
   const VecU rounded = (u + 0x7fffu + ((u >> 16) & 1u)) >> 16, quiet = (u >> 16) | 0x40u;
   const VecH h = __builtin_convertvector(v == v ? rounded : quiet, VecH);
-  std::memcpy(p, &h, sizeof h);
+  std::memcpy(static_cast<void*>(p), &h, sizeof h);
 }
 /// The first n lanes, the rest zero; n in [0, kLanes].
 template <typename T>

@@ -1,0 +1,91 @@
+// What happens to a finished f32 tile of sums on its way into C: bias, the value before the activation, the activation, the
+// conversion; and the way back for `accumulate`.
+#pragma once
+#include <numbers>
+
+#include "backend/cpu/matmul_kernels.h"
+#include "backend/cpu/vec_math.h"
+
+namespace muster::cpu::MUSTER_ISA_NAMESPACE {
+
+template <Activation kActivation>
+VecF activate(VecF x) {
+  if constexpr (kActivation == Activation::gelu) return 0.5f * x * (1.0f + erf(x * splat(std::numbers::sqrt2_v<float> / 2)));
+  if constexpr (kActivation == Activation::gelu_tanh) {
+    const VecF inner = fma(x * x * x, splat(0.044715f), x) * splat(std::numbers::sqrt2_v<float> * std::numbers::inv_sqrtpi_v<float>);
+    return 0.5f * x * (1.0f + tanh(inner));
+  }
+  if constexpr (kActivation == Activation::tanh) return tanh(x);
+  return x;
+}
+
+/// The place in C of a tile: rows [row, row + rows).
+struct Tile {
+  const Result& c;
+  const Epilogue& epilogue;
+  int64_t row = 0;
+  int rows = 0;
+
+  /// Nothing is left to do for a tile whose sums already lie in an f32 C.
+  [[nodiscard]] bool plain() const {
+    return epilogue.bias == nullptr && epilogue.activation == Activation::none && epilogue.pre_activation == nullptr;
+  }
+
+  /// t[padded_rows, padded_cols] = C[rows, cols at `col`], zero around it.
+  void read(float* t, int64_t col, int cols, int padded_cols, int padded_rows) const {
+    c.dtype == DType::f32 ? read_as<float>(t, col, cols, padded_cols, padded_rows) : read_as<BF16>(t, col, cols, padded_cols, padded_rows);
+  }
+
+  /// C[rows, cols at `col`] = epilogue(t); t may be that place of C itself.
+  void finish(const float* t, int64_t stride, int64_t col, int cols) const {
+    c.dtype == DType::f32 ? finish_as<float>(t, stride, col, cols) : finish_as<BF16>(t, stride, col, cols);
+  }
+
+ private:
+  template <typename T>
+  void read_as(float* t, int64_t col, int cols, int padded_cols, int padded_rows) const {
+    for (int i = 0; i < padded_rows; ++i)
+      for (int j = 0; j < padded_cols; j += kLanes) {
+        const int live = i < rows ? std::clamp(cols - j, 0, kLanes) : 0;
+        const T* from = static_cast<const T*>(c.data) + (row + i) * c.stride + col + j;
+        store(t + i * padded_cols + j, live == kLanes ? load(from) : live > 0 ? load_part(from, live) : VecF{});
+      }
+  }
+
+  template <typename T>
+  void finish_as(const float* t, int64_t stride, int64_t col, int cols) const {
+    switch (epilogue.activation) {
+      case Activation::none:
+        return write<T, Activation::none>(t, stride, col, cols);
+      case Activation::gelu:
+        return write<T, Activation::gelu>(t, stride, col, cols);
+      case Activation::gelu_tanh:
+        return write<T, Activation::gelu_tanh>(t, stride, col, cols);
+      case Activation::tanh:
+        return write<T, Activation::tanh>(t, stride, col, cols);
+    }
+  }
+
+  template <typename T, Activation kActivation>
+  void write(const float* t, int64_t stride, int64_t col, int cols) const {
+    for (int j = 0; j < cols; j += kLanes) {
+      const int live = std::min(cols - j, kLanes);
+      const float* b = epilogue.bias == nullptr ? nullptr : epilogue.bias + col + j;
+      const VecF bias = b == nullptr ? VecF{} : live == kLanes ? load(b) : load_part(b, live);
+      for (int i = 0; i < rows; ++i) {
+        const int64_t at = (row + i) * c.stride + col + j;
+        VecF x = live == kLanes ? load(t + i * stride + j) : load_part(t + i * stride + j, live);
+        if (b != nullptr) x += bias;
+        if (epilogue.pre_activation != nullptr) put(static_cast<T*>(epilogue.pre_activation) + at, x, live);
+        put(static_cast<T*>(c.data) + at, activate<kActivation>(x), live);
+      }
+    }
+  }
+
+  template <typename T>
+  static void put(T* to, VecF x, int live) {
+    live == kLanes ? store(to, x) : store_part(to, x, live);
+  }
+};
+
+}  // namespace muster::cpu::MUSTER_ISA_NAMESPACE
