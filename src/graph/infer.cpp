@@ -92,6 +92,7 @@ std::vector<Type> attention_types(const Inference& i) {
   return {{i.in[0].dtype, {i.in[0].dims[0], width.offset / 3}}, {DType::f32, {i.in[0].dims[0], i.attrs.heads}}};
 }
 
+/// gamma: number of that operand; gamma and beta are [width of x], mean and rstd are f32 [rows of x].
 std::vector<Type> norm_types(const Inference& i, size_t gamma, const Type& x) {
   i.rank(0, 2), i.floating(0);
   i.need(i.in[gamma].rank() == 1 && i.in[gamma].dims[0] == x.dims[1], "gamma must have the row's size");
@@ -162,9 +163,12 @@ std::vector<Type> infer(Op op, std::span<const Type> in, const Attrs& attrs, con
       t.dims[axis] = total;
       return {t};
     }
-    case Op::reduce_sum: case Op::reduce_max:
+    case Op::reduce_sum: case Op::reduce_max: {  // of bf16: f32
       i.floating(0);
-      return {reduce_type(i)};
+      Type t = reduce_type(i);
+      if (t.dtype == DType::bf16) t.dtype = DType::f32;
+      return {t};
+    }
     case Op::dot: return {dot_type(i)};
     case Op::gather:
       i.rank(0, 2), i.rank(1, 1), i.integer(1);
@@ -174,9 +178,14 @@ std::vector<Type> infer(Op op, std::span<const Type> in, const Attrs& attrs, con
       i.need(in[0].dims[0] == in[1].dims[0], "one row number per update is needed");
       i.need(declared.rank() == 2 && declared.dims[1] == in[0].dims[1], "the result has the updates' width");
       return {declared};
-    case Op::layer_norm: return norm_types(i, 1, in[0]);
+    case Op::layer_norm: {
+      std::vector<Type> t = norm_types(i, 1, in[0]);
+      i.same(1, 2);
+      return t;
+    }
     case Op::layer_norm_grad: {  // x, gamma, mean, rstd, cotangent
       std::vector<Type> t = norm_types(i, 1, in[0]);
+      i.need(in[2] == t[1] && in[3] == t[2], "the statistics must be those of the forward");
       i.same(0, 4);
       t[1] = t[2] = in[1];
       return t;
@@ -196,7 +205,8 @@ std::vector<Type> infer(Op op, std::span<const Type> in, const Attrs& attrs, con
       i.need(in[2] == Type{DType::f32, {in[0].dims[0]}} && in[3] == in[2], "one statistic and one cotangent per row are needed");
       return {in[0]};
     case Op::adamw:  // parameter, gradient, first moment, second moment, scalars f32 [4]
-      i.same(0, 2), i.same(0, 3), i.same_dims(0, 1);
+      i.floating(0), i.floating(1), i.same(0, 2), i.same(0, 3), i.same_dims(0, 1);
+      i.need(in[4] == Type{DType::f32, {4}}, "the scalars must be f32[4]");
       return {in[0], in[2], in[3]};
     case Op::linear: {  // x, weight [N, K], bias [N]
       Attrs product;
@@ -208,6 +218,7 @@ std::vector<Type> infer(Op op, std::span<const Type> in, const Attrs& attrs, con
     case Op::residual_layer_norm: {  // x, residual, gamma, beta: norm(residual + dropout(x)); outputs: y, sum, mean, rstd
       i.same(0, 1);
       const std::vector<Type> t = norm_types(i, 2, in[0]);
+      i.same(2, 3);
       return {t[0], t[0], t[1], t[2]};
     }
   }

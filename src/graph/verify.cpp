@@ -28,7 +28,9 @@ void verify(const Graph& graph) {
   }
   std::set<std::string> outputs;
   for (const Output& o : graph.outputs) {
-    if (o.value.node < 0 || o.value.node >= static_cast<int32_t>(graph.nodes.size())) throw Error(ErrorKind::internal, "[verify] output '{}' is no value of the graph", o.name);
+    const bool known = o.value.node >= 0 && o.value.node < static_cast<int32_t>(graph.nodes.size()) && o.value.output >= 0 &&
+                       o.value.output < static_cast<int32_t>(graph.at(o.value).types.size());
+    if (!known) throw Error(ErrorKind::internal, "[verify] output '{}' is no value of the graph", o.name);
     if (!outputs.insert(o.name).second) throw Error(ErrorKind::internal, "[verify] output name '{}' is taken", o.name);
   }
 }

@@ -127,10 +127,10 @@ struct CrossEntropyGrad {
 };
 
 /// One AdamW step (Loshchilov and Hutter 2019, as torch.optim.AdamW): g = grad * grad_scale; p -= lr * weight_decay * p;
-/// m = beta1 m + (1 - beta1) g; v = beta2 v + (1 - beta2) g^2; p -= lr / (1 - beta1^step) * m / (sqrt(v) / sqrt(1 - beta2^step) + eps).
+/// m = beta1 m + (1 - beta1) g; v = beta2 v + (1 - beta2) g^2; p -= lr / bias_correction1 * m / (sqrt(v) / sqrt(bias_correction2) + eps).
 struct AdamW {
   double lr = 1e-3, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weight_decay = 0.0;
-  int64_t step = 1;         // counted from 1
+  double bias_correction1 = 1.0, bias_correction2 = 1.0;  // 1 - beta1^step, 1 - beta2^step; steps count from 1
   float grad_scale = 1.0f;  // clipping
   bool zero_grad = false;   // leave grad zeroed
 };

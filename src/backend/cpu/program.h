@@ -1,0 +1,54 @@
+// A compiled program of the CPU backend: the graph's nodes run in order, each by one kernel (steps.cpp).
+#pragma once
+#include <map>
+#include <vector>
+
+#include "backend/backend.h"
+#include "backend/cpu/kernels.h"
+#include "backend/cpu/layout.h"
+#include "backend/cpu/matmul.h"
+#include "backend/cpu/memory_plan.h"
+#include "backend/cpu/workspace.h"
+
+namespace muster::cpu {
+
+class Program final : public backend::Executable {
+ public:
+  /// Throws Error(unsupported) when a node has no kernel here.
+  Program(graph::Graph graph, Isa isa, ThreadPool& pool);
+
+  [[nodiscard]] const backend::Signature& signature() const override { return signature_; }
+  void run(const backend::Bindings& io, const backend::OnOutput& on_output) override;
+
+ private:
+  struct Run;  // one run's pointers and sizes (steps.cpp)
+
+  void plan(const graph::SymbolValues& symbols);
+  void step(Run& run, int32_t node);
+  void dot(Run& run, int32_t node);
+  void reduce_sum(Run& run, int32_t node);
+  void slice_or_concat(Run& run, int32_t node);
+  const PackedMatrix& packed(Run& run, graph::Value weight, bool transposed, Math math);
+
+  graph::Graph graph_;
+  backend::Signature signature_;
+  Isa isa_;
+  const Kernels& kernels_;
+  ThreadPool& pool_;
+  Workspace workspace_;
+  Layout layout_;
+  MemoryPlan plan_;
+  graph::SymbolValues planned_{1, -1, -1, -1};
+  Buffer arena_;
+  std::vector<Shape> shapes_scratch_;
+
+  /// Weights in the micro-kernels' layout, by parameter and orientation; made anew when the parameters' version moved on.
+  struct Packed {
+    PackedMatrix matrix;
+    uint64_t version = 0;
+    const void* source = nullptr;
+  };
+  std::map<std::pair<int32_t, bool>, Packed> packed_;
+};
+
+}  // namespace muster::cpu

@@ -1,0 +1,20 @@
+// The passes, in the order in which runtime/compile.cpp runs them. Each gives an equivalent graph; the verifier runs after each.
+#pragma once
+#include "graph/graph.h"
+
+namespace muster::passes {
+
+/// Drops what no output needs, merges equal nodes, and removes operations that leave every bit as it is (x + 0 is kept: it turns -0
+/// into 0). Leaves stay in their order.
+graph::Graph simplify(const graph::Graph& graph);
+
+/// Puts chains that have one kernel into one node:
+///   dot(x, w^T) + bias [-> gelu]        -> linear (result and the value before the activation)
+///   layer_norm(residual + dropout(x))   -> residual_layer_norm
+graph::Graph fuse(const graph::Graph& graph);
+
+/// Mixed precision: products over tokens take bf16 operands, and what flows between them is stored as bf16. Parameters, statistics,
+/// losses, sums and everything per sequence stay f32; outputs keep their types.
+graph::Graph to_bf16(const graph::Graph& graph);
+
+}  // namespace muster::passes

@@ -1,0 +1,119 @@
+#include <map>
+
+#include "passes/passes.h"
+#include "passes/rewrite.h"
+
+namespace muster::passes {
+
+using graph::Attrs;
+using graph::Graph;
+using graph::Node;
+using graph::Op;
+using graph::Symbol;
+using graph::Type;
+using graph::Value;
+
+namespace {
+
+/// Activations: one row per token or predicted position.
+bool per_token(const Type& t) {
+  return is_float(t.dtype) && t.rank() == 2 && (t.dims[0].symbol == Symbol::tokens || t.dims[0].symbol == Symbol::predictions);
+}
+
+class Bf16 {
+ public:
+  explicit Bf16(const Graph& graph) : graph_(graph), rewriter_(graph) {}
+
+  Graph run() {
+    for (int32_t n = 0; n < static_cast<int32_t>(graph_.nodes.size()); ++n) write(n);
+    // Outputs keep their types: what became bf16 is widened last.
+    std::vector<Value> widened;
+    for (const graph::Output& o : graph_.outputs) widened.push_back(as(rewriter_.at(o.value), graph_.type(o.value).dtype));
+    Graph result = rewriter_.finish();
+    for (size_t i = 0; i < widened.size(); ++i) result.outputs[i].value = widened[i];
+    return result;
+  }
+
+ private:
+  const Type& now(Value v) { return rewriter_.builder().type(v); }
+
+  /// v in the wanted dtype; each conversion is written once.
+  Value as(Value v, DType dtype) {
+    if (now(v).dtype == dtype) return v;
+    const auto [place, fresh] = converted_.try_emplace({v, dtype});
+    if (fresh) place->second = rewriter_.builder().convert(v, dtype);
+    return place->second;
+  }
+
+  void keep(int32_t n, const std::vector<Value>& inputs) { place(n, rewriter_.emit_like(n, inputs)); }
+
+  void place(int32_t n, Value v) {
+    for (size_t k = 0; k < graph_.nodes[static_cast<size_t>(n)].types.size(); ++k) rewriter_.set({n, static_cast<int32_t>(k)}, {v.node, static_cast<int32_t>(k)});
+  }
+
+  void write(int32_t n) {
+    const Node& node = graph_.nodes[static_cast<size_t>(n)];
+    std::vector<Value> in;
+    for (const Value v : node.inputs) in.push_back(rewriter_.at(v));
+    Attrs attrs = node.attrs;
+    switch (node.op) {
+      case Op::dot:
+        if (!per_token(now(in[0])) && !per_token(now(in[1]))) break;
+        for (Value& v : in)
+          if (per_token(now(v))) v = as(v, DType::bf16);
+        attrs.bf16 = true;
+        return place(n, rewriter_.builder().emit(node.op, in, attrs));
+      case Op::linear:
+        if (!per_token(now(in[0]))) break;
+        in[0] = as(in[0], DType::bf16);
+        attrs.bf16 = true;
+        return place(n, rewriter_.builder().emit(node.op, in, attrs));
+      case Op::residual_layer_norm:  // x leads, the residual follows
+        in[1] = as(in[1], now(in[0]).dtype);
+        break;
+      case Op::layer_norm_grad:
+        in[4] = as(in[4], now(in[0]).dtype);
+        break;
+      case Op::gelu_grad:
+        in[1] = as(in[1], now(in[0]).dtype);
+        break;
+      case Op::attention_grad:
+        in[2] = as(in[2], now(in[0]).dtype), in[4] = as(in[4], now(in[0]).dtype);
+        break;
+      case Op::add: case Op::sub: case Op::mul: case Op::div: case Op::maximum: case Op::select: case Op::greater: case Op::concat: {
+        bool narrow = false;
+        for (const Value v : in) narrow = narrow || now(v).dtype == DType::bf16;
+        if (!narrow) break;
+        for (Value& v : in)
+          if (is_float(now(v).dtype)) v = as(v, DType::bf16);
+        break;
+      }
+      case Op::reduce_sum: case Op::reduce_max:  // f32 from here on
+        return place(n, as(rewriter_.builder().emit(node.op, in, attrs, node.types[0]), DType::f32));
+      case Op::gather: {
+        const Value rows = rewriter_.builder().emit(node.op, in, attrs, node.types[0]);
+        return place(n, per_token(node.types[0]) ? rows : as(rows, DType::f32));
+      }
+      case Op::scatter_add:
+        in[0] = as(in[0], DType::f32);
+        break;
+      case Op::broadcast: case Op::reshape: {
+        Type declared = node.types[0];
+        declared.dtype = now(in[0]).dtype;
+        return place(n, rewriter_.builder().emit(node.op, in, attrs, declared));
+      }
+      default: break;
+    }
+    keep(n, in);
+  }
+
+  const Graph& graph_;
+  Rewriter rewriter_;
+  std::map<std::pair<Value, DType>, Value> converted_;
+};
+
+}  // namespace
+
+Graph to_bf16(const Graph& graph) { return simplify(Bf16(graph).run()); }
+
+}  // namespace muster::passes

@@ -1,0 +1,18 @@
+// The choice of backend, explicit.
+#pragma once
+#include <memory>
+#include <string_view>
+
+#include "backend/backend.h"
+#include "core/cpu.h"
+
+namespace muster::runtime {
+
+/// "cpu" or "ref". Throws Error(usage) for another name.
+std::unique_ptr<backend::Backend> make_backend(std::string_view name, Isa isa);
+
+/// The level to run at: resolve_isa of this machine, and avx512 instead of amx (with a warning) when AMX fails its self-test.
+/// The processor is asked once per process.
+Isa machine_isa();
+
+}  // namespace muster::runtime
