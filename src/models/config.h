@@ -14,6 +14,9 @@ enum class Activation { gelu, gelu_tanh, relu };
 /// single_label: softmax over the labels. The other two can be run (logits) but not trained.
 enum class ProblemType { single_label, multi_label, regression };
 
+/// Above it a dropout would leave next to nothing, and its scale grow without bound.
+inline constexpr double kMaxDropout = 0.99;
+
 struct ModelConfig {
   Family family = Family::bert;
   std::string model_type = "bert";  // as in the file: bert, roberta, xlm-roberta, camembert, distilbert

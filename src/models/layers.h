@@ -1,4 +1,4 @@
-// The pieces every model is built of: dense, layer norm, dropout, activation. Each declares its own parameters.
+// The pieces every model is built of: dense, layer norm, activation, and the numbers of the dropouts. Each declares its own parameters.
 // Composite ops stay whole here (attention, layer_norm, gelu); what is fused with what is the business of passes.
 #pragma once
 #include <cstdint>
@@ -13,8 +13,6 @@ namespace muster::models {
 graph::Value dense(graph::Builder& b, graph::Value x, const std::string& name, int64_t out);
 /// Parameters `name`.weight and `name`.bias [H].
 graph::Value norm(graph::Builder& b, graph::Value x, const std::string& name, double epsilon);
-/// x itself when the rate is 0.
-graph::Value dropout(graph::Builder& b, graph::Value x, double rate, uint32_t stream);
 graph::Value activate(graph::Builder& b, graph::Value x, Activation activation);
 
 /// Streams of the random numbers: one for each dropout of a program, the same whatever the number of layers.
