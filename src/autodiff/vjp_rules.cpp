@@ -85,10 +85,11 @@ Cotangents Rule::maximum() const {
 Cotangents Rule::reduce_max() const {
   const std::vector<Dim> dims = type(in(0)).dims;
   const std::vector<int64_t> kept = other_axes(dims.size());
-  const Value below = b.greater(b.broadcast(out(), dims, kept), in(0));
+  const DType dtype = type(in(0)).dtype;
+  const Value below = b.greater(b.broadcast(b.convert(out(), dtype), dims, kept), in(0));
   const Value largest = b.select(below, like(0, in(0)), like(1, in(0)));
-  const Value share = b.div(ct(), b.reduce_sum(largest, node.attrs.axes));
-  return {b.mul(largest, b.broadcast(share, dims, kept))};
+  const Value share = b.div(ct(), b.convert(b.reduce_sum(largest, node.attrs.axes), type(ct()).dtype));
+  return {b.mul(largest, b.broadcast(b.convert(share, dtype), dims, kept))};
 }
 
 /// Zeros where the slice did not look.
@@ -159,7 +160,7 @@ Cotangents vjp(Builder& b, int32_t index, const Node& node, const Cotangents& ct
     case Op::dropout: return {b.emit(Op::dropout, {ct}, node.attrs)};
     case Op::broadcast: {
       const std::vector<int64_t> added = r.other_axes(node.types[0].rank());
-      return {added.empty() ? ct : b.reduce_sum(ct, added)};
+      return {added.empty() ? ct : b.convert(b.reduce_sum(ct, added), r.type(in(0)).dtype)};  // sums of bf16 are f32
     }
     case Op::reshape: return {b.reshape(ct, r.type(in(0)).dims)};
     case Op::transpose: {
@@ -170,8 +171,8 @@ Cotangents vjp(Builder& b, int32_t index, const Node& node, const Cotangents& ct
     case Op::slice: return r.slice();
     case Op::concat: return r.concat();
     case Op::reduce_sum: {
-      const std::vector<Dim> dims = r.type(in(0)).dims;
-      return {b.broadcast(ct, dims, r.other_axes(dims.size()))};
+      const Type whole = r.type(in(0));
+      return {b.broadcast(b.convert(ct, whole.dtype), whole.dims, r.other_axes(whole.rank()))};
     }
     case Op::reduce_max: return r.reduce_max();
     case Op::dot: return r.dot();
