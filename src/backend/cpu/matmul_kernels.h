@@ -27,7 +27,7 @@ struct PanelLayout {
       : k(depth), k_padded(round_up(depth, k_step)), panels(ceil_div(lines, lines_per_panel)), width(lines_per_panel) {
     k_block = k == 0 ? k_step : round_up(ceil_div(k_padded, ceil_div(k_padded, max_k_block)), k_step);
   }
-  [[nodiscard]] int64_t k_blocks() const { return ceil_div(k_padded, k_block); }
+  [[nodiscard]] int64_t k_blocks() const { return k_padded == 0 ? 0 : ceil_div(k_padded, k_block); }
   [[nodiscard]] int64_t begin(int64_t block) const { return block * k_block; }
   /// Packed depth of a block: the padding counts.
   [[nodiscard]] int64_t depth(int64_t block) const { return std::min(k_block, k_padded - begin(block)); }

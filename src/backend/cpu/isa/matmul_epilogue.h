@@ -1,20 +1,15 @@
 // What happens to a finished f32 tile of sums on its way into C: bias, the value before the activation, the activation, the
 // conversion; and the way back for `accumulate`.
 #pragma once
-#include <numbers>
-
+#include "backend/cpu/isa/activations.h"
 #include "backend/cpu/matmul_kernels.h"
-#include "backend/cpu/vec_math.h"
 
 namespace muster::cpu::MUSTER_ISA_NAMESPACE {
 
 template <Activation kActivation>
 VecF activate(VecF x) {
-  if constexpr (kActivation == Activation::gelu) return 0.5f * x * (1.0f + erf(x * splat(std::numbers::sqrt2_v<float> / 2)));
-  if constexpr (kActivation == Activation::gelu_tanh) {
-    const VecF inner = fma(x * x * x, splat(0.044715f), x) * splat(std::numbers::sqrt2_v<float> * std::numbers::inv_sqrtpi_v<float>);
-    return 0.5f * x * (1.0f + tanh(inner));
-  }
+  if constexpr (kActivation == Activation::gelu) return gelu(x);
+  if constexpr (kActivation == Activation::gelu_tanh) return gelu_tanh(x);
   if constexpr (kActivation == Activation::tanh) return tanh(x);
   return x;
 }
@@ -67,24 +62,27 @@ struct Tile {
   }
 
   template <typename T, Activation kActivation>
-  void write(const float* t, int64_t stride, int64_t col, int cols) const {
-    for (int j = 0; j < cols; j += kLanes) {
-      const int live = std::min(cols - j, kLanes);
-      const float* b = epilogue.bias == nullptr ? nullptr : epilogue.bias + col + j;
-      const VecF bias = b == nullptr ? VecF{} : live == kLanes ? load(b) : load_part(b, live);
-      for (int i = 0; i < rows; ++i) {
-        const int64_t at = (row + i) * c.stride + col + j;
-        VecF x = live == kLanes ? load(t + i * stride + j) : load_part(t + i * stride + j, live);
-        if (b != nullptr) x += bias;
-        if (epilogue.pre_activation != nullptr) put(static_cast<T*>(epilogue.pre_activation) + at, x, live);
-        put(static_cast<T*>(c.data) + at, activate<kActivation>(x), live);
-      }
-    }
+  [[gnu::noinline]] void write(const float* t, int64_t stride, int64_t col, int cols) const {
+    int j = 0;
+    for (; j + kLanes <= cols; j += kLanes) write_columns<T, kActivation, true>(t + j, stride, col + j, kLanes);
+    if (j < cols) write_columns<T, kActivation, false>(t + j, stride, col + j, cols - j);
   }
 
-  template <typename T>
-  static void put(T* to, VecF x, int live) {
-    live == kLanes ? store(to, x) : store_part(to, x, live);
+  /// One vector of columns, `live` of them there.
+  template <typename T, Activation kActivation, bool kFull>
+  void write_columns(const float* t, int64_t stride, int64_t col, int live) const {
+    const auto get = [live](const float* from) { return kFull ? load(from) : load_part(from, live); };
+    const auto put = [live](T* to, VecF x) { kFull ? store(to, x) : store_part(to, x, live); };
+    const bool biased = epilogue.bias != nullptr;
+    const VecF bias = biased ? get(epilogue.bias + col) : VecF{};
+    T* out = static_cast<T*>(c.data) + row * c.stride + col;
+    T* before = epilogue.pre_activation == nullptr ? nullptr : static_cast<T*>(epilogue.pre_activation) + row * c.stride + col;
+    for (int i = 0; i < rows; ++i) {
+      VecF x = get(t + i * stride);
+      if (biased) x += bias;
+      if (before != nullptr) put(before + i * c.stride, x);
+      put(out + i * c.stride, activate<kActivation>(x));
+    }
   }
 };
 

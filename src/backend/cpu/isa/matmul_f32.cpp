@@ -18,7 +18,7 @@ struct F32Kernel {
   static constexpr int64_t panels(int rows) { return rows == 1 ? 4 : rows == 2 ? 2 : 1; }
 
   template <int kLive, int kPanels>
-  static void tile(const Step<float>& s) {
+  [[gnu::noinline]] static void tile(const Step<float>& s) {
     const float *a = s.a, *b = s.b;
     const int64_t depth = s.depth, b_step = depth * kCols;
     const bool zero = s.zero;
