@@ -1,0 +1,54 @@
+// What several verbs need: signals, where a model is, how texts come in, which threads and precision.
+#pragma once
+#include <atomic>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/compile.h"
+
+namespace CLI {
+class App;
+}
+
+namespace muster::cli {
+
+/// True from the first SIGINT or SIGTERM on; a second SIGINT ends the process at once. Call before threads start.
+const std::atomic<bool>& install_stop_flag();
+/// 128 + the signal that came, or 0.
+int stop_exit_code();
+
+/// A model folder, given as a folder or as model.tar.gz: an archive is unpacked into a temporary folder that goes with the object, and
+/// its manifest is verified. Throws Error(not_found|corrupt|...).
+class ModelSource {
+ public:
+  explicit ModelSource(const std::string& path);
+  ~ModelSource();
+  ModelSource(const ModelSource&) = delete;
+  ModelSource& operator=(const ModelSource&) = delete;
+  [[nodiscard]] const std::string& folder() const { return folder_; }
+
+ private:
+  std::string folder_, temporary_;
+};
+
+/// --threads, --bf16, --fp32, --backend, as every verb that runs a model has them.
+struct EngineFlags {
+  int threads = 0;
+  bool bf16 = false, fp32 = false;
+  std::string backend = "cpu";
+  [[nodiscard]] int thread_count() const;
+  [[nodiscard]] runtime::Options runtime() const;
+};
+void declare_engine_flags(CLI::App& app, EngineFlags& flags);
+
+/// Lines of a file ("-": standard input) without their LF or CR LF, handed over one by one.
+/// Throws Error(not_found|io|too_large: a line over 64 MiB).
+void for_each_line(const std::string& path, const std::function<void(std::string&&)>& take);
+
+/// JSON string with its quotes; invalid UTF-8 becomes U+FFFD.
+std::string json_string(std::string_view text);
+
+}  // namespace muster::cli

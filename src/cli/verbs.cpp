@@ -1,0 +1,19 @@
+#include "cli/verbs.h"
+
+namespace muster::cli {
+
+const std::vector<Verb>& verbs() {
+  static const std::vector<Verb> table{
+      {"train", "fine-tune a model folder on labelled texts", declare_train},
+      {"eval", "score a fine-tuned model on a labelled split", declare_eval},
+      {"package", "pack a model folder into model.tar.gz", declare_package},
+      {"serve", "answer predictions over HTTP", declare_serve},
+      {"predict", "label texts, by a server or by a model folder", declare_predict},
+      {"tokenize", "print ids, tokens and offsets of texts", declare_tokenize},
+      {"doctor", "say what this machine is and what muster does on it", declare_doctor},
+      {"completion", "print the completion script of a shell", declare_completion},
+  };
+  return table;
+}
+
+}  // namespace muster::cli
