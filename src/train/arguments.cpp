@@ -28,7 +28,7 @@ const std::vector<Row>& rows() {
       {"overwrite_output_dir", &A::overwrite_output_dir, false, "replace an earlier run found in output_dir"},
       {"resume_from_checkpoint", &A::resume_from_checkpoint, false,
        "go on from a checkpoint folder, or from the newest whole one of output_dir (latest)"},
-      {"ignore_mismatched_sizes", &A::ignore_mismatched_sizes, true,
+      {"ignore_mismatched_sizes", &A::ignore_mismatched_sizes, false,
        "initialise the head anew when the model's has another number of classes"},
       {"num_train_epochs", &A::num_train_epochs, true, "passes over the training data; may be a fraction"},
       {"max_steps", &A::max_steps, true, "number of optimizer steps; above 0 it overrides num_train_epochs"},

@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "train/record.h"
 
@@ -12,9 +13,9 @@ std::string to_json_line(const Record& record);
 
 class MetricsLog {
  public:
-  /// Opens output_dir/metrics.jsonl for appending. A resumed run keeps the lines up to and including `resume_step` and drops later ones
-  /// (of an interrupted run that had gone on after its checkpoint); -1 starts anew. Throws Error(io).
-  MetricsLog(const std::string& folder, int64_t resume_step);
+  /// Opens <folder>/metrics.jsonl with the lines of `earlier` in it: those a resumed run has from its checkpoint. What an interrupted
+  /// session had logged after that checkpoint is dropped, it comes again. Throws Error(io).
+  MetricsLog(const std::string& folder, const std::vector<Record>& earlier);
   ~MetricsLog();
   MetricsLog(const MetricsLog&) = delete;
   MetricsLog& operator=(const MetricsLog&) = delete;
