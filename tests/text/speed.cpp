@@ -1,4 +1,4 @@
-// How fast a tokenizer is on one core: speed_text FOLDER TEXT_FILE [SECONDS]. Lines are texts. Not run by ctest.
+// How fast a tokenizer is on one core: text_speed FOLDER TEXT_FILE [SECONDS]. Lines are texts. Not run by ctest.
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -18,7 +18,7 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
 
 int run(int argc, char** argv) {
   if (argc < 3) {
-    std::cerr << "usage: speed_text FOLDER TEXT_FILE [SECONDS]\n";
+    std::cerr << "usage: text_speed FOLDER TEXT_FILE [SECONDS]\n";
     return 2;
   }
   const double budget = argc > 3 ? std::strtod(argv[3], nullptr) : 2.0;
