@@ -171,7 +171,7 @@ class Session : public std::enable_shared_from_this<Session> {
     parser.body_limit(shared_->options.max_body_bytes);
     arm(shared_->options.read_timeout);
     const auto [header_error, header_bytes] = co_await bhttp::async_read_header(socket_, buffer_, parser, kTuple);
-    if (header_error) co_return co_await refuse(header_error);
+    if (header_error) co_return co_await refuse(header_error, parser);
     if (std::optional<HttpResponse> objection = object_to(parser)) co_return co_await turn_away(std::move(*objection));
 
     if (!parser.is_done()) {
@@ -182,7 +182,7 @@ class Session : public std::enable_shared_from_this<Session> {
         if (error) co_return false;
       }
       const auto [body_error, body_bytes] = co_await bhttp::async_read(socket_, buffer_, parser, kTuple);
-      if (body_error) co_return co_await refuse(body_error);
+      if (body_error) co_return co_await refuse(body_error, parser);
     }
 
     const bool head_only = parser.get().method() == bhttp::verb::head, wants_more = parser.keep_alive();
@@ -221,7 +221,7 @@ class Session : public std::enable_shared_from_this<Session> {
   }
 
   /// Ends the connection after a failed read; tells the client why when it is there to hear it.
-  asio::awaitable<bool> refuse(error_code error) {
+  asio::awaitable<bool> refuse(error_code error, const Parser& parser) {
     const HttpServerOptions& options = shared_->options;
     if (timed_out_) {
       const std::string text = fmt::format("the request did not arrive within {} ms", options.read_timeout.count());
@@ -232,8 +232,8 @@ class Session : public std::enable_shared_from_this<Session> {
     if (error == bhttp::error::body_limit)
       co_return co_await turn_away(error_response(413, fmt::format("the body is larger than {} bytes", options.max_body_bytes)));
     if (error == bhttp::error::header_limit || error == bhttp::error::buffer_overflow) {
-      const std::string_view seen(static_cast<const char*>(buffer_.data().data()), buffer_.size());
-      if (seen.substr(0, options.max_target_bytes).find('\n') == std::string_view::npos) co_return co_await turn_away(target_too_long());
+      if (parser.get().target().empty())  // not even the request line has ended
+        co_return co_await turn_away(target_too_long());
       co_return co_await turn_away(
           error_response(431, fmt::format("the request header is larger than {} bytes", options.max_header_bytes)));
     }

@@ -2,11 +2,14 @@
 #pragma once
 #include <atomic>
 #include <chrono>
+#include <functional>
+#include <memory>
 #include <string>
 
 #include "net/http_server.h"
 #include "serve/batcher.h"
 #include "serve/invocation.h"
+#include "serve/lane.h"
 #include "serve/metrics.h"
 #include "serve/model.h"
 
@@ -23,10 +26,11 @@ struct ApiOptions {
   int64_t max_batch_tokens = 0, max_concurrent_requests = 0;
 };
 
-/// What answers. Model and batcher are there from Health::ready on.
+/// What answers. All are there from Health::ready on.
 struct Backend {
   const Model* model = nullptr;
   Batcher* batcher = nullptr;
+  Lane* lane = nullptr;  // where large bodies are read
 };
 
 /// GET  /             name, version, model, labels and limits
@@ -40,22 +44,25 @@ class Api {
  public:
   Api(ApiOptions options, Metrics& metrics) : options_(std::move(options)), metrics_(metrics) {}
 
-  void set_loading() { health_ = Health::loading; }
   /// The backend must live until no request is left.
   void set_ready(Backend backend);
   void set_draining() { health_ = Health::draining; }
   void set_connection_counter(std::function<int()> connections) { connections_ = std::move(connections); }
 
-  void handle(const net::HttpRequest& request, const net::Responder& responder);
+  void handle(net::HttpRequest request, const net::Responder& responder);
 
  private:
   struct Call;
   void invoke(const net::HttpRequest& request, const std::shared_ptr<Call>& call);
+  void finish(Call& call, std::vector<ItemResult> results);
+  void answer(Call& call, net::HttpResponse response);
+  void fail(Call& call, ErrorKind kind, std::string_view message);
   [[nodiscard]] net::HttpResponse about() const;
   [[nodiscard]] net::HttpResponse ping() const;
   [[nodiscard]] net::HttpResponse metrics() const;
+  [[nodiscard]] bool ready() const { return health_ == Health::ready; }
 
-  ApiOptions options_;
+  const ApiOptions options_;
   Metrics& metrics_;
   Backend backend_;
   std::function<int()> connections_;

@@ -40,10 +40,10 @@ struct ItemResult {
 
 /// One request: texts as token ids, answered together and in order.
 struct Job {
-  std::vector<std::vector<int32_t>> texts;
-  net::CancelFlag cancelled;                                  // may be empty; checked before each batch
-  Clock::time_point deadline = Clock::time_point::max();      // a text whose batch has not begun by then fails with timeout
-  std::function<void(std::vector<ItemResult> results)> done;  // called once, on the batcher's thread; must not throw or wait
+  std::vector<std::vector<int32_t>> texts = {};
+  net::CancelFlag cancelled = {};                                  // may be empty; checked before each batch
+  Clock::time_point deadline = Clock::time_point::max();           // a text whose batch has not begun by then fails with timeout
+  std::function<void(std::vector<ItemResult> results)> done = {};  // called once, on the batcher's thread; must not throw or wait
 };
 
 /// What the batcher tells about each batch it ran, for metrics.

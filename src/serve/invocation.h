@@ -26,9 +26,9 @@ struct Parameters {
 
 /// One "inputs": a text or a list of them.
 struct Question {
-  std::vector<std::string> texts;
+  std::vector<std::string> texts = {};
   bool is_list = false;
-  Parameters parameters;
+  Parameters parameters = {};
 };
 
 enum class Media { json, json_lines };

@@ -25,7 +25,7 @@ class InferenceServer {
  public:
   using LoadModel = std::function<std::unique_ptr<Model>()>;
 
-  /// Binds the port, loads the model (meanwhile /ping is 503), runs one batch of `max_length` tokens as a warm-up, and is ready.
+  /// Binds the port, loads the model (meanwhile /ping is 503), runs a small batch as a warm-up, and is ready.
   /// Throws what binding, loading or the warm-up throws; nothing is left running then.
   InferenceServer(ServerOptions options, const LoadModel& load);
   ~InferenceServer();  // drain with no patience
