@@ -19,9 +19,9 @@ namespace muster::serve {
 enum class Health { loading, ready, draining };
 
 struct ApiOptions {
-  InvocationLimits limits;
+  InvocationLimits limits = {};
   std::chrono::milliseconds request_timeout{60000};  // for a text to begin running
-  std::string version;                               // of muster, for GET /
+  std::string version = {};                          // of muster, for GET /
   size_t max_body_bytes = 0;                         // of the HTTP server, for GET /
   int64_t max_batch_tokens = 0, max_concurrent_requests = 0;
 };

@@ -14,12 +14,12 @@ namespace muster::serve {
 enum class ScoreFunction { softmax, sigmoid, none };
 
 struct ModelInfo {
-  std::string name;                 // of the folder or package
-  std::string model_type;           // "bert", "roberta", ...
-  std::vector<std::string> labels;  // id2label in the order of the logits
-  int32_t max_length = 512;         // tokens of one text, special ones counted
+  std::string name = {};                 // of the folder or package
+  std::string model_type = {};           // "bert", "roberta", ...
+  std::vector<std::string> labels = {};  // id2label in the order of the logits
+  int32_t max_length = 512;              // tokens of one text, special ones counted
   int64_t vocab_size = 0;
-  std::string precision;  // "f32", "bf16"
+  std::string precision = {};  // "f32", "bf16"
   ScoreFunction score_function = ScoreFunction::softmax;
 };
 

@@ -14,11 +14,11 @@
 namespace muster::serve {
 
 struct ServerOptions {
-  net::HttpServerOptions http;  // answer_timeout is taken from request_timeout
-  BatcherOptions batcher;
-  InvocationLimits limits;
+  net::HttpServerOptions http = {};  // answer_timeout is taken from request_timeout
+  BatcherOptions batcher = {};
+  InvocationLimits limits = {};
   std::chrono::milliseconds request_timeout{60000};
-  std::string version;
+  std::string version = {};
 };
 
 class InferenceServer {

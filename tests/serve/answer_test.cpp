@@ -52,7 +52,8 @@ TEST(Numbers, ShortestThatReadsBack) {
   Philox random(3);
   for (int i = 0; i < 20000; ++i) {
     const float x = std::bit_cast<float>(random.next());
-    if (std::isfinite(x)) ASSERT_EQ(std::strtof(number(x).c_str(), nullptr), x);
+    if (!std::isfinite(x)) continue;
+    ASSERT_EQ(std::strtof(number(x).c_str(), nullptr), x);
   }
 }
 

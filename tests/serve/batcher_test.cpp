@@ -9,6 +9,7 @@
 #include <future>
 #include <mutex>
 #include <numeric>
+#include <thread>
 
 namespace muster::serve {
 namespace {
@@ -255,18 +256,19 @@ TEST(Batcher, StopFinishesWhatWaits) {
 TEST(Batcher, RetryAfterFollowsTheSpeed) {
   Rig rig({.max_batch_tokens = 100, .max_concurrent_requests = 100});
   EXPECT_EQ(rig.batcher->retry_after(), 1s);
-  rig.on_run = [&](const text::TokenBatch& batch) { rig.now_ms += batch.tokens() * 100; };  // 10 tokens a second
-  auto first = rig.block();
-  rig.open();
-  first.get();
   std::promise<void> entered, go;
-  rig.on_run = [&](const text::TokenBatch&) {
+  int run = 0;  // of the batcher's thread
+  rig.on_run = [&](const text::TokenBatch& batch) {
+    if (++run == 1) rig.now_ms += batch.tokens() * 100;  // 10 tokens a second
+    if (run != 2) return;
     entered.set_value();
     go.get_future().wait();
   };
+  auto first = rig.block();
+  rig.open();
+  first.get();
   auto running = rig.submit({{1}});
   entered.get_future().wait();
-  rig.on_run = [](const text::TokenBatch&) {};
   auto waiting = rig.submit({text_of(42)});
   EXPECT_EQ(rig.batcher->retry_after(), 5s);
   auto more = rig.submit({text_of(100), text_of(100), text_of(100)});

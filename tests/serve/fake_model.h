@@ -39,7 +39,7 @@ class FakeModel : public Model {
       changed_.notify_all();
       changed_.wait(lock, [&] { return !held_; });
     }
-    if (slow_ > std::chrono::microseconds(0)) std::this_thread::sleep_for(slow_);
+    std::this_thread::sleep_for(slow_.load());
     std::vector<float> out;
     for (size_t i = 0; i + 1 < batch.cu_seqlens.size(); ++i) {
       const auto begin = static_cast<size_t>(batch.cu_seqlens[i]), end = static_cast<size_t>(batch.cu_seqlens[i + 1]);
