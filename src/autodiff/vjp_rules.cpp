@@ -122,9 +122,7 @@ Cotangents Rule::concat() const {
 }
 
 /// 2 / sqrt(pi) exp(-x^2)
-Value Rule::erf() const {
-  return b.mul(ct(), b.mul(like(2 * std::numbers::inv_sqrtpi, in(0)), b.exp(b.neg(b.mul(in(0), in(0))))));
-}
+Value Rule::erf() const { return b.mul(ct(), b.mul(like(2 * std::numbers::inv_sqrtpi, in(0)), b.exp(b.neg(b.mul(in(0), in(0)))))); }
 
 }  // namespace
 
@@ -133,6 +131,7 @@ Cotangents vjp(Builder& b, int32_t index, const Node& node, const Cotangents& ct
   const Value ct = r.ct(), out = r.out();
   const auto in = [&](size_t k) { return r.in(k); };
   const auto maybe = [&](size_t k, auto&& make) { return wants[k] ? std::optional<Value>(make()) : std::nullopt; };
+  // clang-format off: a table of rules
   switch (node.op) {
     case Op::parameter: case Op::input: case Op::constant: return {};
     case Op::neg: return {b.neg(ct)};
@@ -192,6 +191,7 @@ Cotangents vjp(Builder& b, int32_t index, const Node& node, const Cotangents& ct
     case Op::linear: case Op::residual_layer_norm:
       r.unsupported("has no rule: take the gradient before the fuse pass");
   }
+  // clang-format on
   r.unsupported("is unknown");
 }
 

@@ -12,8 +12,8 @@ struct EncoderSizes {
 };
 
 /// Post-norm BERT: embeddings, `layers` blocks, tanh pooler on the first token of each sequence, classifier, cross entropy with label
-/// smoothing 0.1. Parameters carry short names ("0.qkv.weight"); inputs: ids, positions i32 [T], cu_seqlens i32 [B+1], firsts and labels i32
-/// [B]. Returns the loss, the sum over the sequences. `dropout`: of hidden states and attention probabilities.
+/// smoothing 0.1. Parameters carry short names ("0.qkv.weight"); inputs: ids, positions i32 [T], cu_seqlens i32 [B+1], firsts and labels
+/// i32 [B]. Returns the loss, the sum over the sequences. `dropout`: of hidden states and attention probabilities.
 graph::Value build_encoder(graph::Graph& graph, const EncoderSizes& sizes, double dropout);
 
 }  // namespace muster::autodiff::testing

@@ -18,13 +18,17 @@ using graph::Op;
 using graph::Value;
 
 /// Three sequences of 4, 1 and 3 tokens; the second has no label.
-const ref::Values kBatch{{"ids", {3, 7, 7, 1, 10, 0, 3, 5}},  {"positions", {0, 1, 2, 3, 0, 0, 1, 2}}, {"cu_seqlens", {0, 4, 5, 8}},
-                         {"firsts", {0, 4, 5}}, {"labels", {2, -100, 0}}};
+const ref::Values kBatch{{"ids", {3, 7, 7, 1, 10, 0, 3, 5}},
+                         {"positions", {0, 1, 2, 3, 0, 0, 1, 2}},
+                         {"cu_seqlens", {0, 4, 5, 8}},
+                         {"firsts", {0, 4, 5}},
+                         {"labels", {2, -100, 0}}};
 const graph::SymbolValues kSymbols{1, 8, 3, 0};
 
 TEST(Encoder, GradientIsTheSlopeOfTheLossUnderDropout) {
   Case c;
-  c.result = build_encoder(c.graph, {.vocabulary = 11, .positions = 4, .hidden = 4, .heads = 2, .intermediate = 5, .layers = 2, .classes = 3}, 0.2);
+  c.result = build_encoder(c.graph,
+                           {.vocabulary = 11, .positions = 4, .hidden = 4, .heads = 2, .intermediate = 5, .layers = 2, .classes = 3}, 0.2);
   c.leaves = kBatch, c.symbols = kSymbols;
   for (const int32_t n : c.graph.leaves(Op::parameter)) {
     const graph::Node& p = c.graph.nodes[static_cast<size_t>(n)];

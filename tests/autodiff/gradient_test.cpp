@@ -62,7 +62,7 @@ TEST(Gradient, TouchesOnlyTheNodesBetween) {
   Graph g;
   Builder b(g);
   const Value x = b.input("x", DType::f32, {kTokens, 4}), w = b.parameter("w", {4, 4}), v = b.parameter("v", {4, 4});
-  const Value hidden = b.dot(x, v);                                // not wanted: nothing goes back through it
+  const Value hidden = b.dot(x, v);  // not wanted: nothing goes back through it
   const Value loss = b.reduce_sum(b.exp(b.dot(hidden, w)), {0, 1});
   const size_t dots = count(g, Op::dot);
   gradient(g, loss, std::vector{w});

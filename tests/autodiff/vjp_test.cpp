@@ -64,12 +64,28 @@ std::vector<Case> cases_of(Op op) {
   Case c;
   Builder b(c.graph);
   switch (op) {
-    case Op::parameter: case Op::input: case Op::constant: return {};
-    case Op::neg: case Op::exp: case Op::tanh: case Op::erf: return {elementwise(op, 1)};
-    case Op::log: case Op::sqrt: case Op::rsqrt: return {elementwise(op, 1, 0.5, 3)};
-    case Op::gelu: return {gelu(false), gelu(true)};
-    case Op::add: case Op::sub: case Op::mul: case Op::maximum: return {elementwise(op, 2)};
-    case Op::div: return {elementwise(op, 2, 0.5, 3)};
+    case Op::parameter:
+    case Op::input:
+    case Op::constant:
+      return {};
+    case Op::neg:
+    case Op::exp:
+    case Op::tanh:
+    case Op::erf:
+      return {elementwise(op, 1)};
+    case Op::log:
+    case Op::sqrt:
+    case Op::rsqrt:
+      return {elementwise(op, 1, 0.5, 3)};
+    case Op::gelu:
+      return {gelu(false), gelu(true)};
+    case Op::add:
+    case Op::sub:
+    case Op::mul:
+    case Op::maximum:
+      return {elementwise(op, 2)};
+    case Op::div:
+      return {elementwise(op, 2, 0.5, 3)};
     case Op::convert:
       c.result = b.convert(b.convert(normal_leaf(c, "x", {kTokens, 3}), DType::f64), DType::f32);
       return {c};
@@ -100,13 +116,15 @@ std::vector<Case> cases_of(Op op) {
       c.result = b.concat({x, y, x}, 1);
       return {c};
     }
-    case Op::reduce_sum: case Op::reduce_max: {
+    case Op::reduce_sum:
+    case Op::reduce_max: {
       Attrs attrs;
       attrs.axes = {2, 0};
       c.result = b.emit(op, {normal_leaf(c, "x", {2, kTokens, 3})}, attrs);
       return {c};
     }
-    case Op::dot: return {dot(false, false), dot(false, true), dot(true, false), dot(true, true)};
+    case Op::dot:
+      return {dot(false, false), dot(false, true), dot(true, false), dot(true, true)};
     case Op::gather:
       c.result = b.gather(normal_leaf(c, "table", {4, 3}), integer_leaf(c, "rows", {kTokens}, {3, 0, 3, 3, 1}));
       return {c};
@@ -116,10 +134,19 @@ std::vector<Case> cases_of(Op op) {
     case Op::layer_norm:
       c.result = b.layer_norm(normal_leaf(c, "x", {kTokens, 6}), normal_leaf(c, "gamma", {6}), normal_leaf(c, "beta", {6}), 1e-3);
       return {c};
-    case Op::attention: return {attention(0), attention(0.3)};
-    case Op::softmax_cross_entropy: return {cross_entropy(0), cross_entropy(0.1)};
-    case Op::greater: case Op::gelu_grad: case Op::layer_norm_grad: case Op::attention_grad: case Op::softmax_cross_entropy_grad:
-    case Op::adamw: case Op::linear: case Op::residual_layer_norm: return {};
+    case Op::attention:
+      return {attention(0), attention(0.3)};
+    case Op::softmax_cross_entropy:
+      return {cross_entropy(0), cross_entropy(0.1)};
+    case Op::greater:
+    case Op::gelu_grad:
+    case Op::layer_norm_grad:
+    case Op::attention_grad:
+    case Op::softmax_cross_entropy_grad:
+    case Op::adamw:
+    case Op::linear:
+    case Op::residual_layer_norm:
+      return {};
   }
   return {};
 }

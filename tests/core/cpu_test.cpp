@@ -46,7 +46,8 @@ TEST_F(ResolveIsa, IsTheBestThereIs) {
 }
 
 TEST_F(ResolveIsa, NeedsAvx2) {
-  EXPECT_EQ(refused(machine(false, false, false), ErrorKind::unsupported), "[cpu] Test CPU has no AVX2 with FMA: muster needs an x86-64-v3 processor");
+  EXPECT_EQ(refused(machine(false, false, false), ErrorKind::unsupported),
+            "[cpu] Test CPU has no AVX2 with FMA: muster needs an x86-64-v3 processor");
 }
 
 TEST_F(ResolveIsa, CanBeLoweredButNotRaised) {

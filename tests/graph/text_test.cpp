@@ -46,8 +46,9 @@ TEST(Dump, ShowsTheOptimizersNumbers) {
   Attrs attrs;
   attrs.beta1 = 0.9, attrs.beta2 = 0.999, attrs.value = 1e-8, attrs.weight_decay = 0.01;
   b.emit(Op::adamw, {p, p, p, p, p}, attrs);
-  EXPECT_EQ(to_string(g), "%0 = parameter \"p\" : f32[4]\n"
-                          "%1 = adamw(%0, %0, %0, %0, %0) {value=1e-08, beta1=0.9, beta2=0.999, weight_decay=0.01} : f32[4] f32[4] f32[4]\n");
+  EXPECT_EQ(to_string(g),
+            "%0 = parameter \"p\" : f32[4]\n"
+            "%1 = adamw(%0, %0, %0, %0, %0) {value=1e-08, beta1=0.9, beta2=0.999, weight_decay=0.01} : f32[4] f32[4] f32[4]\n");
 }
 
 TEST(Hash, IsTheSameForTheSameProgram) { EXPECT_EQ(hash(program()), hash(program())); }

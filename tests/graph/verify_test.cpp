@@ -31,10 +31,13 @@ std::string complaint(const std::function<void(Graph&)>& damage) {
   return "none";
 }
 
-TEST(Verify, AcceptsASoundGraph) { EXPECT_EQ(complaint([](Graph&) {}), "none"); }
+TEST(Verify, AcceptsASoundGraph) {
+  EXPECT_EQ(complaint([](Graph&) {}), "none");
+}
 
 TEST(Verify, Order) {
-  EXPECT_EQ(complaint([](Graph& g) { std::swap(g.nodes[1], g.nodes[2]); }), "[verify] node %1 (dot) uses %1, which does not come before it");
+  EXPECT_EQ(complaint([](Graph& g) { std::swap(g.nodes[1], g.nodes[2]); }),
+            "[verify] node %1 (dot) uses %1, which does not come before it");
   EXPECT_EQ(complaint([](Graph& g) { g.nodes[2].inputs[1].node = 77; }), "[verify] node %2 (dot) uses %77, which does not come before it");
   EXPECT_EQ(complaint([](Graph& g) { g.nodes[2].inputs[1].node = -1; }), "[verify] node %2 (dot) uses %-1, which does not come before it");
 }
@@ -46,13 +49,15 @@ TEST(Verify, OutputsOfNodes) {
 }
 
 TEST(Verify, Types) {
-  EXPECT_EQ(complaint([](Graph& g) { g.nodes[2].types[0].dtype = DType::bf16; }), "[verify] node %2 (dot) is bf16[T, 3], inference says f32[T, 3]");
+  EXPECT_EQ(complaint([](Graph& g) { g.nodes[2].types[0].dtype = DType::bf16; }),
+            "[verify] node %2 (dot) is bf16[T, 3], inference says f32[T, 3]");
   EXPECT_EQ(complaint([](Graph& g) { g.nodes[2].attrs.transpose_b = false; }),
             "[verify] node %2: [dot] inner sizes differ; operands: f32[T, 4], f32[3, 4]");
 }
 
 TEST(Verify, Arity) {
-  EXPECT_EQ(complaint([](Graph& g) { g.nodes[2].inputs.pop_back(); }), "[verify] node %2: [dot] takes 2 to 2 operands; operands: f32[T, 4]");
+  EXPECT_EQ(complaint([](Graph& g) { g.nodes[2].inputs.pop_back(); }),
+            "[verify] node %2: [dot] takes 2 to 2 operands; operands: f32[T, 4]");
 }
 
 TEST(Verify, Names) {

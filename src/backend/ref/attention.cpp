@@ -9,7 +9,7 @@ namespace {
 
 /// The sizes of an attention and where things lie: qkv is [T, 3 heads d] = q | k | v, each [heads, d].
 struct Layout {
-  int64_t heads, size, row;  // row: 3 heads d
+  int64_t heads, size, row;   // row: 3 heads d
   std::vector<int64_t> ends;  // cu_seqlens
 
   [[nodiscard]] int64_t q(int64_t t, int64_t h) const { return t * row + h * size; }
@@ -26,7 +26,8 @@ Layout layout_of(const Call& call) {
   for (const double end : cu.values) {
     const auto e = static_cast<int64_t>(end);
     if (l.ends.empty() ? e != 0 : e < l.ends.back())
-      throw Error(ErrorKind::invalid_argument, "[{}] cu_seqlens[{}] is {}: it must start at 0 and never fall", call.name(), l.ends.size(), e);
+      throw Error(ErrorKind::invalid_argument, "[{}] cu_seqlens[{}] is {}: it must start at 0 and never fall", call.name(), l.ends.size(),
+                  e);
     l.ends.push_back(e);
   }
   const int64_t last = l.ends.empty() ? -1 : l.ends.back();

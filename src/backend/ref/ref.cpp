@@ -17,6 +17,7 @@ using graph::SymbolValues;
 namespace {
 
 void compute(Call& call) {
+  // clang-format off: a table of ops
   switch (call.node.op) {
     case Op::parameter: case Op::input: return;  // evaluate_nodes has filled them
     case Op::constant:
@@ -60,6 +61,7 @@ void compute(Call& call) {
     case Op::linear: return linear(call);
     case Op::residual_layer_norm: return residual_layer_norm(call);
   }
+  // clang-format on
 }
 
 /// Evaluates all nodes in order. `leaf` fills the elements of a parameter or an input; `done` sees each node's finished outputs.
@@ -91,13 +93,21 @@ void for_each_element(const TensorView& t, Visit&& visit) {
     for (int64_t i = 0, n = t.elements(); i < n; ++i) visit(i, data[i]);
   };
   switch (t.dtype) {
-    case DType::f32: return all(static_cast<float*>(t.data));
-    case DType::f64: return all(static_cast<double*>(t.data));
-    case DType::bf16: return all(static_cast<BF16*>(t.data));
-    case DType::f16: return all(static_cast<F16*>(t.data));
-    case DType::i32: return all(static_cast<int32_t*>(t.data));
-    case DType::i64: return all(static_cast<int64_t*>(t.data));
-    case DType::u8: case DType::boolean: return all(static_cast<uint8_t*>(t.data));
+    case DType::f32:
+      return all(static_cast<float*>(t.data));
+    case DType::f64:
+      return all(static_cast<double*>(t.data));
+    case DType::bf16:
+      return all(static_cast<BF16*>(t.data));
+    case DType::f16:
+      return all(static_cast<F16*>(t.data));
+    case DType::i32:
+      return all(static_cast<int32_t*>(t.data));
+    case DType::i64:
+      return all(static_cast<int64_t*>(t.data));
+    case DType::u8:
+    case DType::boolean:
+      return all(static_cast<uint8_t*>(t.data));
   }
 }
 
@@ -175,7 +185,8 @@ Values evaluate(const Graph& graph, const Values& leaves, const SymbolValues& sy
     const auto found = leaves.find(name);
     if (found == leaves.end()) throw Error(ErrorKind::invalid_argument, "[evaluate] no values for '{}'", name);
     if (found->second.size() != into.values.size())
-      throw Error(ErrorKind::invalid_argument, "[evaluate] '{}' has {} values, its shape is {}", name, found->second.size(), to_string(into.shape));
+      throw Error(ErrorKind::invalid_argument, "[evaluate] '{}' has {} values, its shape is {}", name, found->second.size(),
+                  to_string(into.shape));
     into.values = found->second;
   };
   const auto done = [&](size_t n, const std::vector<Array>& values) {

@@ -80,7 +80,8 @@ TEST(Attention, DropoutScalesProbabilitiesByTheSharedMask) {
   for (size_t t = 0; t < 4; ++t)
     for (size_t c = 0; c < 4; ++c) qkv[t * 12 + 8 + c] = t == c ? 1 : 0;
   const Value x = p.leaf({graph::kTokens, 12}, qkv), cu_seqlens = p.leaf({kBorders}, {0, 4}, DType::i32);
-  const std::vector<double> whole = p.run(p.b.attention(x, cu_seqlens, 1, 0, 0), 5), kept = p.run(p.b.attention(x, cu_seqlens, 1, 0.5, 9), 5);
+  const std::vector<double> whole = p.run(p.b.attention(x, cu_seqlens, 1, 0, 0), 5),
+                            kept = p.run(p.b.attention(x, cu_seqlens, 1, 0.5, 9), 5);
   const DropoutRate rate = dropout_rate(0.5);
   for (int64_t t = 0; t < 4; ++t)
     for (int64_t j = 0; j < 4; ++j) {

@@ -78,8 +78,8 @@ TEST(Executable, ReadsAndWritesEveryDtype) {
   b.output("i64", b.convert(rows, DType::i64));
   b.output("f64", b.convert(long_ids, DType::f64));
   b.output("bool", b.convert(small, DType::boolean));
-  const Tensor in[] = {Tensor::from<int32_t>({-3, 7}, {2}), Tensor::from<uint8_t>({0, 200}, {2}), Tensor::from<int64_t>({1LL << 40, -5}, {2}),
-                       Tensor::from<F16>({to_f16(1.5f), to_f16(-2)}, {2})};
+  const Tensor in[] = {Tensor::from<int32_t>({-3, 7}, {2}), Tensor::from<uint8_t>({0, 200}, {2}),
+                       Tensor::from<int64_t>({1LL << 40, -5}, {2}), Tensor::from<F16>({to_f16(1.5f), to_f16(-2)}, {2})};
   const Tensor out[] = {Tensor(DType::bf16, {2}), Tensor(DType::i64, {2}), Tensor(DType::f64, {2}), Tensor(DType::boolean, {2})};
   backend::Bindings io;
   for (const Tensor& t : in) io.inputs.push_back(t.view());
