@@ -33,7 +33,7 @@ enum class Right : uint8_t { same, scalar, row, column };
 
 /// Dropout with the mask of core/dropout_mask.h; rate.threshold == 0 means none.
 struct Dropout {
-  DropoutRate rate;
+  DropoutRate rate = {};
   uint64_t seed = 0, stream = 0;
 };
 
@@ -47,7 +47,7 @@ struct LayerNorm {
   int64_t rows = 0, width = 0;
   const void* x = nullptr;         // [rows, width]
   const void* residual = nullptr;  // [rows, width] or null
-  Dropout dropout;
+  Dropout dropout = {};
   const float* gamma = nullptr;  // [width]
   const float* beta = nullptr;   // [width]
   float eps = 1e-12f;
@@ -84,7 +84,7 @@ struct Attention {
   int64_t sequences = 0, heads = 0, head_size = 0;
   const void* qkv = nullptr;
   const int32_t* cu_seqlens = nullptr;
-  Dropout dropout;
+  Dropout dropout = {};
   void* out = nullptr;
   float* lse = nullptr;
 };
@@ -95,7 +95,7 @@ struct AttentionGrad {
   int64_t sequences = 0, heads = 0, head_size = 0;
   const void* qkv = nullptr;
   const int32_t* cu_seqlens = nullptr;
-  Dropout dropout;
+  Dropout dropout = {};
   const void* out = nullptr;
   const float* lse = nullptr;
   const void* d_out = nullptr;
