@@ -363,6 +363,6 @@ std::optional<int32_t> Tokenizer::mask_id() const { return pipeline_->special.ma
 int Tokenizer::special_tokens_added(bool pair) const { return pipeline_->post_processor.added(pair); }
 std::optional<int> Tokenizer::model_max_length() const { return pipeline_->model_max_length; }
 std::optional<int> Tokenizer::truncation_length() const { return pipeline_->truncation_length; }
-const std::vector<std::filesystem::path>& Tokenizer::files() const { return pipeline_->files; }
+std::vector<std::filesystem::path> Tokenizer::files() const { return pipeline_->files; }
 
 }  // namespace muster::text

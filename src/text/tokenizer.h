@@ -85,7 +85,7 @@ class Tokenizer {
   [[nodiscard]] std::optional<int> truncation_length() const;
 
   /// The files of the folder that make up this tokenizer, all that are there: a trainer copies them unchanged beside its weights.
-  [[nodiscard]] const std::vector<std::filesystem::path>& files() const;
+  [[nodiscard]] std::vector<std::filesystem::path> files() const;
 
  private:
   explicit Tokenizer(std::shared_ptr<const Pipeline> pipeline) : pipeline_(std::move(pipeline)) {}

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <unordered_set>
 
 #include "core/error.h"
 #include "text/pipeline.h"
@@ -68,12 +69,15 @@ int32_t type_id_of(const Node& node) {
   return static_cast<int32_t>(id);
 }
 
-void read_normalizer(const Node& node, Normalizer& normalizer) {
+constexpr int kMaxDepth = 8;  // of Sequences in Sequences
+
+void read_normalizer(const Node& node, Normalizer& normalizer, int depth = 0) {
   if (node.value.is_null()) return;
+  if (depth > kMaxDepth) node.refuse("a Sequence this deep");
   const std::string& type = node.at("type").text();
   if (type == "Sequence") {
     const Node list = node.at("normalizers");
-    for (size_t i = 0; i < list.list(); ++i) read_normalizer(list.at(i), normalizer);
+    for (size_t i = 0; i < list.list(); ++i) read_normalizer(list.at(i), normalizer, depth + 1);
   } else if (type == "BertNormalizer") {
     if (normalizer.has_bert()) node.refuse("a second BertNormalizer");
     BertNormalizer flags;
@@ -95,12 +99,13 @@ void read_normalizer(const Node& node, Normalizer& normalizer) {
   }
 }
 
-void read_pre_tokenizer(const Node& node, PreTokenizer& pre_tokenizer) {
+void read_pre_tokenizer(const Node& node, PreTokenizer& pre_tokenizer, int depth = 0) {
   if (node.value.is_null()) return;
+  if (depth > kMaxDepth) node.refuse("a Sequence this deep");
   const std::string& type = node.at("type").text();
   if (type == "Sequence") {
     const Node list = node.at("pretokenizers");
-    for (size_t i = 0; i < list.list(); ++i) read_pre_tokenizer(list.at(i), pre_tokenizer);
+    for (size_t i = 0; i < list.list(); ++i) read_pre_tokenizer(list.at(i), pre_tokenizer, depth + 1);
     return;
   }
   if (pre_tokenizer.has_byte_level()) node.refuse(fmt::format("the pre-tokenizer '{}' after ByteLevel", type));
@@ -191,6 +196,7 @@ void read_model(const Node& model, Pipeline& pipeline) {
 
 std::vector<AddedToken> read_added_tokens(const Node& list, Vocab& vocab) {
   std::vector<AddedToken> tokens;
+  std::unordered_set<int32_t> ids;
   for (size_t i = 0; i < list.list(); ++i) {
     const Node node = list.at(i);
     AddedToken token;
@@ -202,8 +208,7 @@ std::vector<AddedToken> read_added_tokens(const Node& list, Vocab& vocab) {
     token.rstrip = node.flag("rstrip", false);
     token.normalized = node.flag("normalized", !token.special);
     if (token.content.empty()) continue;  // as the Rust library: it can never be found
-    const auto same = [&](const AddedToken& other) { return other.id == token.id; };
-    if (std::any_of(tokens.begin(), tokens.end(), same)) node.fail(fmt::format("the token '{}' is there twice", token.content));
+    if (!ids.insert(token.id).second) node.fail(fmt::format("the token '{}' is there twice", token.content));
     vocab.add(token.content, token.id);
     tokens.push_back(std::move(token));
   }
@@ -265,12 +270,13 @@ void set_cls_sep(const Node& node, const Vocab& vocab, bool roberta, PostProcess
 }
 
 /// `templated`: special tokens have been placed already.
-void read_post_processor(const Node& node, const Vocab& vocab, PostProcessor& post, bool& templated) {
+void read_post_processor(const Node& node, const Vocab& vocab, PostProcessor& post, bool& templated, int depth = 0) {
   if (node.value.is_null()) return;
+  if (depth > kMaxDepth) node.refuse("a Sequence this deep");
   const std::string& type = node.at("type").text();
   if (type == "Sequence") {
     const Node list = node.at("processors");
-    for (size_t i = 0; i < list.list(); ++i) read_post_processor(list.at(i), vocab, post, templated);
+    for (size_t i = 0; i < list.list(); ++i) read_post_processor(list.at(i), vocab, post, templated, depth + 1);
     return;
   }
   const bool trims = type == "ByteLevel" || type == "RobertaProcessing";

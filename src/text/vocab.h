@@ -63,7 +63,7 @@ class Vocab {
   /// Distinct tokens.
   [[nodiscard]] size_t count() const { return table_.size(); }
 
-  static constexpr int64_t kMaxId = (1 << 24) - 1;
+  static constexpr int64_t kMaxId = (1 << 21) - 1;  // bounds what a broken file can make us allocate
 
  private:
   StringTable table_;
