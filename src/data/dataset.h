@@ -45,7 +45,8 @@ struct Dataset {
   int64_t skipped = 0;  // bad rows left out
 
   [[nodiscard]] size_t size() const { return texts.size(); }
-  [[nodiscard]] bool has_labels() const { return !labels.empty() && labels.front() >= 0; }
+  /// Whether every row has a label.
+  [[nodiscard]] bool has_labels() const;
   /// "train.csv:17", for messages.
   [[nodiscard]] std::string where(size_t row) const;
 };

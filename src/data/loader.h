@@ -15,9 +15,10 @@ struct LoaderOptions {
   bool group_by_length = false;  // rows of like length meet in a batch: sorted inside mega-batches of 50 batches, the longest row first
   bool drop_last = false;        // leave out the last batch when it is not full
   uint64_t seed = 42;
-  int rank = 0;  // of world_size: a global batch of batch_size * world_size rows is dealt out row by row, so that N ranks see what one
-  int world_size =
-      1;  // rank with an N times larger batch_size sees. A last batch with fewer rows than ranks leaves some ranks an empty one
+  // A global batch of batch_size * world_size rows is dealt out row by row, so that N ranks together see what one rank with an N times
+  // larger batch_size sees. A last batch with fewer rows than ranks leaves some ranks an empty one.
+  int rank = 0;
+  int world_size = 1;
   int64_t max_tokens = 0;  // > 0: a batch also ends before it would pass this (a longer row stands alone); one rank and not shuffled only
 };
 

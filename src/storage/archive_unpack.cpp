@@ -10,6 +10,7 @@
 #include "storage/archive.h"
 #include "storage/descriptor.h"
 #include "storage/file.h"
+#include "storage/printable.h"
 
 namespace muster::storage {
 namespace {
@@ -19,7 +20,7 @@ constexpr uint64_t kRatioFloor = 64 << 20;  // small archives of very regular te
 /// The name without "./" and a closing '/'; empty for the root itself. The names of libarchive end at a NUL, so none can hide behind one.
 std::string checked_name(std::string_view name, const std::string& archive) {
   const auto refuse = [&](std::string_view why) {
-    return Error(ErrorKind::corrupt, "{}: the entry '{}' {}; refusing the archive", archive, name, why);
+    return Error(ErrorKind::corrupt, "{}: the entry '{}' {}; refusing the archive", archive, printable(name), why);
   };
   for (const char c : name)
     if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f)

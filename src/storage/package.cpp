@@ -5,6 +5,7 @@
 
 #include "core/error.h"
 #include "storage/file.h"
+#include "storage/printable.h"
 #include "storage/sha256.h"
 
 namespace muster::storage {
@@ -70,7 +71,7 @@ std::optional<Manifest> read_manifest(const std::string& folder) {
       result.files[name] = {file.at("sha256").get<std::string>(), file.at("bytes").get<uint64_t>()};
     return result;
   } catch (const Json::exception& error) {
-    throw Error(ErrorKind::corrupt, "{}: malformed manifest ({}); fetch or pack the model again", path, error.what());
+    throw Error(ErrorKind::corrupt, "{}: malformed manifest ({}); fetch or pack the model again", path, printable(error.what(), 200));
   }
 }
 

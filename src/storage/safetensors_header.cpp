@@ -6,6 +6,8 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 
+#include "storage/printable.h"
+
 namespace muster::storage {
 namespace {
 
@@ -73,12 +75,12 @@ class HeaderReader final : public nlohmann::json_sax<nlohmann::json> {
     }
     field_ = key;
     if (is_metadata()) {
-      if (header_.metadata.contains(field_)) corrupt("has the key '{}' twice", field_);
+      if (header_.metadata.contains(field_)) corrupt("has the key '{}' twice", printable(field_));
       return true;
     }
     bool* seen = field_ == "dtype" ? &seen_dtype_ : field_ == "shape" ? &seen_shape_ : field_ == "data_offsets" ? &seen_offsets_ : nullptr;
-    if (seen == nullptr) corrupt("has an unknown key '{}'", field_);
-    if (std::exchange(*seen, true)) corrupt("has the key '{}' twice", field_);
+    if (seen == nullptr) corrupt("has an unknown key '{}'", printable(field_));
+    if (std::exchange(*seen, true)) corrupt("has the key '{}' twice", printable(field_));
     return true;
   }
   bool string(string_t& value) override {
@@ -136,15 +138,15 @@ class HeaderReader final : public nlohmann::json_sax<nlohmann::json> {
   void finish_tensor() {
     if (!seen_dtype_ || !seen_shape_ || !seen_offsets_) corrupt("lacks dtype, shape or data_offsets");
     const FileType* type = find_type(info_.dtype_name);
-    if (type == nullptr) corrupt("has the unknown dtype '{}'", info_.dtype_name);
+    if (type == nullptr) corrupt("has the unknown dtype '{}'", printable(info_.dtype_name));
     info_.dtype = type->dtype;
     uint64_t bits = type->bits;
     for (const int64_t size : info_.shape)
       if (__builtin_mul_overflow(bits, static_cast<uint64_t>(size), &bits))
-        corrupt("has the shape {}, which is too large", to_string(info_.shape));
+        corrupt("has the shape {}, which is too large", printable(to_string(info_.shape)));
     if (bits % 8 != 0) corrupt("does not fill whole bytes");
     if (info_.end < info_.begin || info_.end - info_.begin != bits / 8)
-      corrupt("has {} {} of {} bytes but data_offsets [{}, {}]", info_.dtype_name, to_string(info_.shape), bits / 8, info_.begin,
+      corrupt("has {} {} of {} bytes but data_offsets [{}, {}]", info_.dtype_name, printable(to_string(info_.shape)), bits / 8, info_.begin,
               info_.end);
     header_.tensors.emplace(name_, std::move(info_));
   }
@@ -170,9 +172,9 @@ void check_tiling(const SafetensorsHeader& header, uint64_t data_bytes, const st
   uint64_t position = 0;
   for (const Entry* entry : order) {
     if (entry->second.begin != position)
-      throw Error(ErrorKind::corrupt,
-                  "{}: tensor '{}' starts at byte {} of the data where {} was expected ({}); the safetensors file is malformed", path,
-                  entry->first, entry->second.begin, position, entry->second.begin < position ? "it overlaps another" : "a hole");
+      throw Error(
+          ErrorKind::corrupt, "{}: tensor '{}' starts at byte {} of the data where {} was expected ({}); the safetensors file is malformed",
+          path, printable(entry->first), entry->second.begin, position, entry->second.begin < position ? "it overlaps another" : "a hole");
     position = entry->second.end;
   }
   if (position != data_bytes)

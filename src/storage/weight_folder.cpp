@@ -2,6 +2,7 @@
 #include <nlohmann/json.hpp>
 
 #include "storage/file.h"
+#include "storage/printable.h"
 #include "storage/safetensors.h"
 
 namespace muster::storage {
@@ -15,10 +16,10 @@ std::map<std::string, std::string> read_index(const std::string& path) {
   if (!index.is_object() || !index.contains("weight_map") || !index["weight_map"].is_object()) throw malformed("no object 'weight_map'");
   std::map<std::string, std::string> result;
   for (const auto& [tensor, file] : index["weight_map"].items()) {
-    if (!file.is_string()) throw malformed(fmt::format("the file of tensor '{}' is not a string", tensor));
+    if (!file.is_string()) throw malformed(fmt::format("the file of tensor '{}' is not a string", printable(tensor)));
     const auto& name = file.get_ref<const std::string&>();
     if (name.empty() || name.find_first_of(std::string_view("/\\\0", 3)) != std::string::npos)
-      throw malformed(fmt::format("the file '{}' of tensor '{}' is not a plain file name", name, tensor));
+      throw malformed(fmt::format("the file '{}' of tensor '{}' is not a plain file name", printable(name), printable(tensor)));
     result.emplace(tensor, name);
   }
   if (result.empty()) throw malformed("'weight_map' is empty");
@@ -50,7 +51,7 @@ WeightFolder WeightFolder::open(const std::string& folder) {
     }
     const SafetensorsFile& holder = result.files_[place->second];
     if (!holder.tensors().contains(tensor))
-      throw Error(ErrorKind::corrupt, "{}: no tensor '{}', though {} says so; fetch both again", holder.path(), tensor, index);
+      throw Error(ErrorKind::corrupt, "{}: no tensor '{}', though {} says so; fetch both again", holder.path(), printable(tensor), index);
     result.file_of_.emplace(tensor, place->second);
   }
   return result;
