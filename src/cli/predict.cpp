@@ -71,7 +71,7 @@ class Remote {
     if (flags_.max_length > 0) body["parameters"]["max_length"] = flags_.max_length;
     net::HttpCall call;
     call.url = url_, call.method = "POST";
-    call.headers.push_back({"content-type", "application/json"});
+    call.headers.add("content-type", "application/json");
     call.body = body.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
     call.timeout = std::chrono::milliseconds(static_cast<int64_t>(flags_.timeout * 1000));
     const net::HttpReply reply = client_.request(call);
