@@ -1,6 +1,6 @@
 // Checkpoint folders, checkpoint-<step>/: a model that Transformers loads as it is, and beside it all that an exact continuation needs.
 //   config.json, model.safetensors, the tokenizer's files      as a finished model
-//   optimizer.safetensors                                       exp_avg.NAME and exp_avg_sq.NAME, f32
+//   optimizer.safetensors                                       exp_avg.NAME and exp_avg_sq.NAME, f32, as trained (used_rows.h)
 //   trainer_state.json                                          for tools that know the Transformers Trainer
 //   muster_state.json                                           state, identity of the run, SHA-256 of every file, and of itself
 // A folder appears whole or not at all; one damaged later is found by its hashes.

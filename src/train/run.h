@@ -19,6 +19,7 @@
 #include "train/task.h"
 #include "train/tensorboard.h"
 #include "train/trainer.h"
+#include "train/used_rows.h"
 
 namespace muster::train {
 
@@ -71,6 +72,7 @@ class Run {
   Plan plan_;
   Identity identity_;
   TrainState state_;
+  std::unique_ptr<UsedRows> used_rows_;  // what the steps train; inputs_.parameters, the whole model, follow before they are read
   std::unique_ptr<ClassificationTask> task_;
   std::unique_ptr<AdamW> optimizer_;
   std::unique_ptr<Evaluator> evaluator_;

@@ -109,8 +109,10 @@ void Run::prepare_model() {
   options_.isa = isa;
   identity_ = identity_of(arguments_, inputs_.config, inputs_.parameters, train_,
                           precision_.precision == runtime::Precision::bf16 ? "bf16" : "f32", isa_);
-  task_ = std::make_unique<ClassificationTask>(config, inputs_.parameters, arguments_.label_smoothing_factor, options_, threads_);
-  optimizer_ = std::make_unique<AdamW>(inputs_.parameters, arguments_, options_, threads_);
+  used_rows_ = std::make_unique<UsedRows>(train_, config, inputs_.parameters);
+  task_ = std::make_unique<ClassificationTask>(used_rows_->config(), used_rows_->parameters(), arguments_.label_smoothing_factor, options_,
+                                               threads_);
+  optimizer_ = std::make_unique<AdamW>(used_rows_->parameters(), arguments_, options_, threads_);
   if (arguments_.eval_strategy != Strategy::no) evaluator_ = std::make_unique<Evaluator>(config, inputs_.parameters, options_, threads_);
 }
 
@@ -132,6 +134,7 @@ void Run::resume() {
                 found->folder, isa->second, isa_);
   load_weights(found->folder, inputs_.config, inputs_.parameters);
   load_moments(found->folder, optimizer_->first_moments(), optimizer_->second_moments());
+  used_rows_->read_again();
   task_->parameters_changed();
   if (evaluator_) evaluator_->parameters_changed();
   state_ = found->state;

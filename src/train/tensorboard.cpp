@@ -62,7 +62,7 @@ std::string summary_event(double wall_time, int64_t step, std::string_view value
   std::string summary, event;
   put_bytes(summary, 1, value);
   put_double(event, 1, wall_time);
-  put_int(event, 2, static_cast<uint64_t>(step));
+  if (step != 0) put_int(event, 2, static_cast<uint64_t>(step));  // proto3 leaves zeros out
   put_bytes(event, 5, summary);
   return event;
 }

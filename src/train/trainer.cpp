@@ -13,15 +13,15 @@ namespace muster::train {
 
 void Run::step() {
   const int64_t step = state_.global_step;
-  const Window window = make_window(*loader_, inputs_.config, class_weights_, step, arguments_.gradient_accumulation_steps);
+  const Window window = make_window(*loader_, used_rows_->config(), class_weights_, step, arguments_.gradient_accumulation_steps);
   const double loss = task_->run(window, static_cast<uint64_t>(arguments_.seed), step);
   need_finite(loss, "loss", window);
   last_grad_norm_ = global_norm(task_->gradients(), threads_);
   need_finite(last_grad_norm_, "gradient norm", window);
   last_learning_rate_ = learning_rate(arguments_, plan_, step);
   optimizer_->update(task_->gradients(), step + 1, last_learning_rate_, clip_factor(last_grad_norm_, arguments_.max_grad_norm));
+  used_rows_->count_step(last_learning_rate_, arguments_.weight_decay);
   task_->parameters_changed();
-  if (evaluator_) evaluator_->parameters_changed();
 
   ++state_.global_step;
   state_.loss_sum += loss;
@@ -66,6 +66,8 @@ void Run::log_step() {
 
 void Run::evaluate() {
   progress_->status("evaluating");
+  used_rows_->write_back(threads_);
+  evaluator_->parameters_changed();
   const auto evaluation = evaluator_->run(eval_, arguments_.per_device_eval_batch_size, inputs_.stop);
   if (!evaluation) return;  // interrupted
   Record r{state_.global_step, epoch(), {{"eval_loss", evaluation->loss}}};
@@ -83,6 +85,7 @@ void Run::evaluate() {
 
 void Run::save() {
   progress_->status("saving a checkpoint");
+  used_rows_->write_back(threads_);
   save_checkpoint({inputs_.config, inputs_.parameters, optimizer_->first_moments(), optimizer_->second_moments(), inputs_.tokenizer, state_,
                    arguments_, plan_, identity_});
   saved_step_ = state_.global_step;
@@ -132,6 +135,7 @@ TrainResult Run::finish(Outcome outcome) {
   TrainResult r = result(outcome);
   record({state_.global_step, epoch(), r.summary});
   progress_->finish();
+  used_rows_->write_back(threads_);
   int64_t kept_step = state_.global_step;
   if (arguments_.load_best_model_at_end && state_.best_step >= 0 && state_.best_step != state_.global_step) {
     if (r.best_checkpoint.empty())
