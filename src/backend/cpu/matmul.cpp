@@ -14,7 +14,7 @@ namespace {
 
 constexpr int64_t kMaxPacked = int64_t{64} << 20;  // bytes of an operand packed at a time
 constexpr int64_t kMaxRows = 512;                  // of one chunk
-constexpr int64_t kChunkNs = 5000;                 // work that pays for handing a chunk out
+constexpr int64_t kChunkNs = 10'000;               // work that pays for handing a chunk out
 constexpr int64_t kBytesPerNs = 20;                // one core reading from memory
 constexpr int64_t kPackChunk = 32 * 1024;          // elements
 constexpr int64_t kChunks = 64;                    // enough to keep a handful of threads evenly busy
@@ -111,6 +111,8 @@ Cut cut(const MatmulKernels& kernels, const Product& p) {
   c.cols_each = std::clamp<int64_t>(std::max(ceil_div(col_panels * c.row_chunks, kChunks), least), 1, std::max(most, least));
   c.col_chunks = ceil_div(col_panels, c.cols_each);
   c.cols_each = ceil_div(col_panels, c.col_chunks);
+  c.cols_each += c.cols_each > 1 ? c.cols_each % 2 : 0;  // kernels of few rows take pairs of panels
+  c.col_chunks = ceil_div(col_panels, c.cols_each);
   return c;
 }
 

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 
 #include "core/dtype.h"
 
@@ -64,7 +65,7 @@ struct EmulatedTiles {
     if (!s.configured) __builtin_trap();
     return s;
   }
-  static float flushed(float x) { return std::fpclassify(x) == FP_SUBNORMAL ? std::copysign(0.0f, x) : x; }
+  static float flushed(float x) { return std::abs(x) < std::numeric_limits<float>::min() ? std::copysign(0.0f, x) : x; }
   static float at(const std::byte* row, int index) {
     BF16 x;
     std::memcpy(&x, row + 2 * index, sizeof x);

@@ -84,7 +84,17 @@ struct Matrix {
   }
 };
 
-float operand_value(const Matrix& m, int64_t i, int64_t j, Math math) { return math == Math::bf16 ? to_f32(to_bf16(m(i, j))) : m(i, j); }
+/// What the product computes with, row by row (or column by column).
+std::vector<double> values(const Matrix& m, Math math, bool by_column) {
+  std::vector<double> all;
+  all.reserve(size_t(m.rows * m.cols));
+  for (int64_t i = 0; i < (by_column ? m.cols : m.rows); ++i)
+    for (int64_t j = 0; j < (by_column ? m.rows : m.cols); ++j) {
+      const float x = by_column ? m(j, i) : m(i, j);
+      all.push_back(math == Math::bf16 ? to_f32(to_bf16(x)) : x);
+    }
+  return all;
+}
 
 double activated(double x, Activation a) {
   switch (a) {
@@ -170,12 +180,13 @@ TEST_P(MatmulTest, MatchesF64) {
     Trial run(form);
     const Matrix start = run.c;
     run.multiply(*v.kernels, pool_, workspace_);
+    const std::vector<double> left = values(run.a, v.math, false), right = values(run.b, v.math, true);
     const double unit = std::ldexp(1.0, -24), store = form.c == DType::bf16 ? std::ldexp(1.0, -8) : 4 * unit;
     for (int64_t i = 0; i < form.m; ++i)
       for (int64_t j = 0; j < form.n; ++j) {
         double sum = form.accumulate ? start(i, j) : 0, size = std::abs(sum);
         for (int64_t k = 0; k < form.k; ++k) {
-          const double product = double(operand_value(run.a, i, k, v.math)) * operand_value(run.b, k, j, v.math);
+          const double product = left[size_t(i * form.k + k)] * right[size_t(j * form.k + k)];
           sum += product, size += std::abs(product);
         }
         if (form.bias) sum += run.bias[size_t(j)], size += std::abs(run.bias[size_t(j)]);

@@ -72,7 +72,7 @@ class ChunkLoop {
     const auto* a = reinterpret_cast<const Element*>(p_.left) + (blocks_ == 0 ? 0 : p_.left_layout.offset(block, row));
     const auto* b = reinterpret_cast<const Element*>(p_.right) + (blocks_ == 0 ? 0 : p_.right_layout.offset(block, col));
     // The next panel of B is fetched in equal parts, one with each row panel.
-    const int64_t lines = ceil_div(depth * kCols * int64_t{sizeof(Element)}, kLine), share = ceil_div(lines, row_panels);
+    const int64_t lines = ceil_div(depth * kCols * panels * int64_t{sizeof(Element)}, kLine), share = ceil_div(lines, row_panels);
     const auto* next = reinterpret_cast<const std::byte*>(b + depth * kCols * panels) + (row - range_.row_begin) * share * kLine;
     Kernel::run({.a = a,
                  .b = b,

@@ -15,7 +15,7 @@ struct F32Kernel {
   static constexpr bool kExactRows = true;
 
   /// With one or two rows a panel has too few independent chains to hide the FMA's latency: neighbours are computed along.
-  static constexpr int64_t panels(int rows) { return rows == 1 ? 4 : rows == 2 ? 2 : 1; }
+  static constexpr int64_t panels(int rows) { return rows <= 2 ? 2 : 1; }
 
   template <int kLive, int kPanels>
   [[gnu::noinline]] static void tile(const Step<float>& s) {
@@ -28,8 +28,12 @@ struct F32Kernel {
     for (int i = 0; i < kLive; ++i)
 #pragma GCC unroll 8
       for (int v = 0; v < kPanels * kVectors; ++v) sums[i][v] = zero ? VecF{} : load(place(i, v));
-#pragma GCC unroll 2
-    for (int64_t k = 0; k < depth; ++k) {
+    // The rows of C that are written at the end are asked for now.
+#pragma GCC unroll 16
+    for (int i = 0; i < kLive; ++i)
+#pragma GCC unroll 8
+      for (int p = 0; p < kPanels; ++p) __builtin_prefetch(s.tile + i * s.stride + p * s.tile_step, 1, 3);
+    const auto step = [&]() __attribute__((always_inline)) {
       VecF right[kPanels * kVectors];
 #pragma GCC unroll 8
       for (int v = 0; v < kPanels * kVectors; ++v) right[v] = load(b + v / kVectors * b_step + v % kVectors * kLanes);
@@ -41,7 +45,28 @@ struct F32Kernel {
       }
       a += kRows;
       b += kCols;
+    };
+    // Ahead of one or two rows runs B itself; with more, this call's share of the next panel is fetched along, as many lines a k as
+    // B has: no faster than B is used up.
+    constexpr bool kStreaming = kPanels > 1;
+    constexpr int kLinesPerK = kPanels * kCols / 16, kDistance = 16;
+    const std::byte* ahead = s.ahead;
+    int64_t k = 0;
+    for (const int64_t end = kStreaming ? depth : std::min(depth, ceil_div(s.ahead_lines, kLinesPerK)); k < end; ++k) {
+#pragma GCC unroll 8
+      for (int line = 0; line < kLinesPerK; ++line) {
+        if constexpr (kStreaming) {
+          constexpr int kLinesPerPanel = kCols / 16;
+          __builtin_prefetch(b + line / kLinesPerPanel * b_step + kDistance * kCols + line % kLinesPerPanel * 16, 0, 3);
+        } else {
+          __builtin_prefetch(ahead + 64 * line, 0, 2);
+        }
+      }
+      ahead += 64 * kLinesPerK;
+      step();
     }
+#pragma GCC unroll 2
+    for (; k < depth; ++k) step();
 #pragma GCC unroll 16
     for (int i = 0; i < kLive; ++i)
 #pragma GCC unroll 8
@@ -50,7 +75,7 @@ struct F32Kernel {
 
   static void run(const Step<float>& s) {
     if (s.rows == kRows) return tile<kRows, 1>(s);
-    if (s.rows == 1 && s.panels == 4) return tile<1, 4>(s);
+    if (s.rows == 1 && s.panels == 2) return tile<1, 2>(s);
     if (s.rows == 2 && s.panels == 2) return tile<2, 2>(s);
     Step<float> one = s;
     for (int i = 0; i < s.panels; ++i, one.b += s.depth * kCols, one.tile += s.tile_step) short_tile<kRows - 1>(one);
@@ -134,7 +159,7 @@ constexpr MatmulKernels table() {
   return {.rows = kTileRows,
           .cols = F32Kernel::kCols,
           .k_step = 1,
-          .max_k_block = 256,
+          .max_k_block = kLanes == 8 ? 384 : 256,  // 24 KB of a 32 KB cache, 32 KB of 48
           .element_bytes = 4,
           .flops_per_ns = kLanes == 8 ? 100 : 160,
           .pack_left = pack<kTileRows, kRound>,
