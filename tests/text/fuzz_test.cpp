@@ -44,7 +44,9 @@ std::string random_bytes(Rng& rng, const std::vector<std::string>& texts) {
   return out;
 }
 
-void check(const Tokenizer& tokenizer, const Encoding& encoding, std::string_view first, std::string_view second) {
+/// `trimmed`: white space is trimmed from offsets. Then a token with half a character and the space that ByteLevel put before it loses
+/// that character, in the Rust library too, and starts behind the token with the other half; without trimming offsets never go back.
+void check(const Tokenizer& tokenizer, const Encoding& encoding, std::string_view first, std::string_view second, bool trimmed) {
   const size_t count = encoding.ids.size();
   ASSERT_TRUE(encoding.type_ids.size() == count && encoding.tokens.size() == count && encoding.offsets.size() == count &&
               encoding.special_tokens_mask.size() == count && encoding.text_index.size() == count);
@@ -59,8 +61,8 @@ void check(const Tokenizer& tokenizer, const Encoding& encoding, std::string_vie
     const Offsets offsets = encoding.offsets[i];
     ASSERT_LE(offsets.first, offsets.second);
     ASSERT_LE(offsets.second, (side == 0 ? first : second).size());
-    ASSERT_GE(offsets.first, begin[side]);
-    ASSERT_GE(offsets.second, end[side]);
+    ASSERT_TRUE(trimmed || offsets.first >= begin[side]) << offsets.first << " after " << begin[side];
+    ASSERT_TRUE(trimmed || offsets.second >= end[side]) << offsets.second << " after " << end[side];
     begin[side] = offsets.first;
     end[side] = offsets.second;
   }
@@ -72,6 +74,7 @@ TEST(Fuzz, RandomBytes) {
   for (const auto& entry : golden::read_json(golden::kData / "variants.json")) {
     SCOPED_TRACE(entry["name"].get<std::string>());
     const Tokenizer tokenizer = golden::load_base(entry["base"].get<std::string>(), entry["patch"]);
+    const bool trimmed = entry["base"] == "bpe" && entry["name"] != "bpe_no_trim" && entry["name"] != "bpe_template";
     Rng rng(seed++);
     std::vector<int32_t> ids;
     for (int round = 0; round < 400 && !testing::Test::HasFailure(); ++round) {
@@ -80,12 +83,12 @@ TEST(Fuzz, RandomBytes) {
       const std::string second = random_bytes(rng, texts);
       const int length = below(rng, 2) == 0 ? 0 : 6 + static_cast<int>(below(rng, 30));
       const Encoding encoding = tokenizer.encode(first, {true, length});
-      check(tokenizer, encoding, first, {});
+      check(tokenizer, encoding, first, {}, trimmed);
       ids.clear();
       tokenizer.encode_ids(first, length, ids);
       ASSERT_EQ(ids, encoding.ids);
       ASSERT_TRUE(length == 0 || ids.size() <= static_cast<size_t>(length));
-      check(tokenizer, tokenizer.encode_pair(first, second, {below(rng, 2) == 0, length}), first, second);
+      check(tokenizer, tokenizer.encode_pair(first, second, {below(rng, 2) == 0, length}), first, second, trimmed);
       (void)tokenizer.decode(ids, below(rng, 2) == 0);
       (void)char_offsets(first, tokenizer.encode(first, {false, 0}).offsets);
     }
@@ -179,8 +182,8 @@ void load_and_use(const Folder& folder, size_t& loaded, size_t& refused) {
     std::vector<int32_t> ids;
     for (const std::string_view text :
          {"", " Hello  [MASK] <left> caf\xC3\xA9, \xF0\x9F\x98\x80\xFF don't", "\xE4\xBD\xA0\xE5\xA5\xBD x"}) {
-      check(tokenizer, tokenizer.encode(text), text, {});
-      check(tokenizer, tokenizer.encode_pair(text, "the of", {true, 12}), text, "the of");
+      check(tokenizer, tokenizer.encode(text), text, {}, true);
+      check(tokenizer, tokenizer.encode_pair(text, "the of", {true, 12}), text, "the of", true);
       tokenizer.encode_ids(text, 0, ids);
       (void)tokenizer.decode(ids);
     }

@@ -245,11 +245,12 @@ TEST(Tokenizer, ManyThreadsGetTheSameIds) {
 
 TEST(Tokenizer, LongTextsTakeLinearTime) {
   std::string word;
-  for (int i = 0; i < 200000; ++i) word += static_cast<char>('a' + i * 7 % 26);
+  for (int i = 0; i < 200000; ++i) word += "aeiorst"[i * i % 97 % 7];
   EXPECT_GT(load_base("bpe").encode(word).ids.size(), 1000U);
   EXPECT_EQ(load_base("wordpiece").encode(word).ids.size(), 3U);
-  EXPECT_EQ(load_base("wordpiece", {{"model", {{"max_input_chars_per_word", 1000000}}}}).encode(word).offsets.size(), 200002U)
-      << "letters are tokens of the small vocabulary";
+  const Encoding pieces = load_base("wordpiece", {{"model", {{"max_input_chars_per_word", 1000000}}}}).encode(word, {false, 0});
+  EXPECT_GT(pieces.ids.size(), 10000U);
+  EXPECT_EQ(pieces.offsets.back().second, word.size());
 }
 
 }  // namespace
