@@ -2,6 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+
+#include "autodiff/gradient.h"
 #include "graph/graph.h"
 #include "models/run_model.h"
 
@@ -40,23 +43,6 @@ TEST_P(Goldens, a_sequence_in_a_batch_is_the_sequence_alone) {
   }
 }
 
-TEST_P(Goldens, losses_are_those_of_pytorch) {
-  if (golden_.steps.empty()) GTEST_SKIP() << "16-bit weights: no training run";
-  const GoldenStep& first = golden_.steps.front();
-  Inputs inputs = pack(config_, first.sequences);
-  const size_t batch = first.labels.size();
-  add_labels(inputs, config_, first.labels, std::vector<float>(batch, 1.0f / static_cast<float>(batch)));
-  ClassifierOptions options;
-  options.loss = true;
-  const Inputs plain = run(backend(), build_classifier(config_, options), parameters_, inputs);
-  EXPECT_EQ(plain.at("loss").shape(), Shape{});
-  EXPECT_NEAR(plain.at("loss").as<float>()[0], first.loss, 1e-5 * first.loss);
-
-  options.label_smoothing = golden_.smoothing;
-  const Inputs smoothed = run(backend(), build_classifier(config_, options), parameters_, inputs);
-  EXPECT_NEAR(smoothed.at("loss").as<float>()[0], golden_.smoothed_loss, 1e-5 * golden_.smoothed_loss);
-}
-
 TEST_P(Goldens, a_saved_folder_says_the_same) {
   const TemporaryFolder saved;
   save_parameters(saved.path(), config_, parameters_);
@@ -71,10 +57,53 @@ TEST_P(Goldens, a_saved_folder_says_the_same) {
   EXPECT_THAT(after.as<float>(), testing::ElementsAreArray(before.as<float>()));
 }
 
+class Losses : public Goldens {
+ protected:
+  [[nodiscard]] Inputs first_batch() const {
+    const GoldenStep& first = golden_.steps.front();
+    Inputs inputs = pack(config_, first.sequences);
+    const size_t batch = first.labels.size();
+    add_labels(inputs, config_, first.labels, std::vector<float>(batch, 1.0f / static_cast<float>(batch)));
+    return inputs;
+  }
+};
+
+TEST_P(Losses, are_those_of_pytorch) {
+  ClassifierOptions options;
+  options.loss = true;
+  const Inputs plain = run(backend(), build_classifier(config_, options), parameters_, first_batch());
+  EXPECT_EQ(plain.at("loss").shape(), Shape{});
+  EXPECT_NEAR(plain.at("loss").as<float>()[0], golden_.steps.front().loss, 1e-5);
+
+  options.label_smoothing = golden_.smoothing;
+  const Inputs smoothed = run(backend(), build_classifier(config_, options), parameters_, first_batch());
+  EXPECT_NEAR(smoothed.at("loss").as<float>()[0], golden_.smoothed_loss, 1e-5);
+}
+
+TEST_P(Losses, have_the_gradient_of_pytorch) {
+  ClassifierOptions options;
+  options.training = true, options.dropout = 0;
+  graph::Graph graph = build_classifier(config_, options);
+  std::vector<graph::Value> parameters;
+  for (const int32_t node : graph.leaves(graph::Op::parameter)) parameters.push_back({node, 0});
+  const std::vector<graph::Value> gradients = autodiff::gradient(graph, graph.outputs.front().value, parameters);
+  for (size_t i = 0; i < parameters.size(); ++i) graph.outputs.push_back({"d " + graph.at(parameters[i]).name, gradients[i]});
+
+  double squares = 0;
+  for (const auto& [name, tensor] : run(backend(), graph, parameters_, first_batch())) {
+    if (!name.starts_with("d ")) continue;
+    for (const float v : tensor.as<float>()) squares += double{v} * v;
+  }
+  EXPECT_NEAR(std::sqrt(squares), golden_.steps.front().grad_norm, 1e-4 * golden_.steps.front().grad_norm);
+}
+
+const auto kName = [](const auto& test) { return std::get<0>(test.param) + "_" + std::get<1>(test.param); };
+INSTANTIATE_TEST_SUITE_P(models, Losses, testing::Combine(testing::Values("ref", "cpu"), testing::Values("bert", "roberta", "distilbert")),
+                         kName);
 INSTANTIATE_TEST_SUITE_P(models, Goldens,
                          testing::Combine(testing::Values("ref", "cpu"),
                                           testing::Values("bert", "roberta", "distilbert", "bert_bf16", "roberta_f16")),
-                         [](const auto& info) { return std::get<0>(info.param) + "_" + std::get<1>(info.param); });
+                         kName);
 
 }  // namespace
 }  // namespace muster::models

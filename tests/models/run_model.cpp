@@ -7,7 +7,6 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "backend/ref/ref.h"
 #include "runtime/compile.h"
 #include "storage/file.h"
 
@@ -55,7 +54,7 @@ Golden read_golden(const std::string& folder) {
   golden.smoothing = training.at("smoothing");
   golden.smoothed_loss = training.at("smoothed_loss");
   for (const Json& step : training.at("steps"))
-    golden.steps.push_back({sequences_of(step.at("sequences")), step.at("labels"), step.at("loss")});
+    golden.steps.push_back({sequences_of(step.at("sequences")), step.at("labels"), step.at("loss"), step.at("grad_norm")});
   return golden;
 }
 

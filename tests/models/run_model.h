@@ -22,7 +22,7 @@ Inputs run(const std::string& backend, const graph::Graph& graph, const Paramete
 struct GoldenStep {
   std::vector<Sequence> sequences;
   std::vector<int32_t> labels;
-  double loss = 0;
+  double loss = 0, grad_norm = 0;
 };
 /// A golden.json; what it holds is said in tools/models/make_goldens.py.
 struct Golden {
