@@ -39,6 +39,12 @@ inline VecF exp_normal(VecF x) {
   return float_of(bits_of(p) + (bits_of(shifted) << 23));  // the rest of 1.5 * 2^23 is shifted out
 }
 
+/// exp(x) for x <= 88, as far as f32 is normal: 0 below -87; NaN stays NaN. For softmax, whose largest term is 1.
+inline VecF exp_of_softmax(VecF x) {
+  const VecU keep = reinterpret_cast<VecU>(~(x < splat(-87.0f)));
+  return float_of(bits_of(exp_normal(x)) & keep);
+}
+
 inline VecF exp(VecF x) {
   const VecF low = x < splat(-104.0f) ? splat(-104.0f) : x;  // rounds to 0 below
   const VecF in = low > splat(89.0f) ? splat(89.0f) : low;   // infinity above; NaN passes both

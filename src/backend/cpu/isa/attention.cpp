@@ -28,11 +28,11 @@ class Carver {
   size_t used_ = 0;
 };
 
-/// rows x columns of T with a stride -> f32 with zeros up to `padded` columns.
+/// rows x columns of T with a stride, times `scale` -> f32 with zeros up to `padded` columns.
 template <typename T>
-void pack_rows(const T* x, int64_t stride, int64_t rows, int64_t columns, float* out, int64_t padded) {
+void pack_rows(const T* x, int64_t stride, int64_t rows, int64_t columns, float* out, int64_t padded, float scale = 1.0f) {
   for (int64_t r = 0; r < rows; ++r)
-    each_vector(columns, [&](int64_t i, int count) { store(out + r * padded + i, load_n(x + r * stride + i, count)); });
+    each_vector(columns, [&](int64_t i, int count) { store(out + r * padded + i, load_n(x + r * stride + i, count) * scale); });
 }
 
 /// The transpose of keys [begin of a tile, + keys): [columns, padded keys], zeros beyond `keys`.
@@ -53,10 +53,13 @@ void pack_tiles(const T* x, int64_t stride, int64_t keys, int64_t columns, float
 }
 
 template <typename T>
-void unpack_rows(const float* x, int64_t padded, int64_t rows, int64_t columns, T* out, int64_t stride) {
+void unpack_rows(const float* x, int64_t padded, int64_t rows, int64_t columns, T* out, int64_t stride, float scale = 1.0f) {
   for (int64_t r = 0; r < rows; ++r)
-    each_vector(columns, [&](int64_t i, int count) { store_n(out + r * stride + i, load(x + r * padded + i), count); });
+    each_vector(columns, [&](int64_t i, int count) { store_n(out + r * stride + i, load(x + r * padded + i) * scale, count); });
 }
+
+/// Of the scores; folded into the packed queries.
+float score_scale(int64_t head_size) { return 1.0f / __builtin_sqrtf(static_cast<float>(head_size)); }
 
 /// p *= dropout factors of the keys [first_key, first_key + keys) of a query.
 void drop(const Dropout& dropout, uint64_t row_index, int64_t first_key, int64_t keys, float* p) {
@@ -65,21 +68,15 @@ void drop(const Dropout& dropout, uint64_t row_index, int64_t first_key, int64_t
   for (int64_t i = 0; i < keys; i += kLanes) store(p + i, load(p + i) * dropout_factors(dropout.rate, words + i));
 }
 
-/// Softmax's running state over the key tiles of one query tile.
-struct Running {
-  float* largest;  // [kQueries] of the scaled scores so far
-  float* total;    // [kQueries, kLanes] sum of exp(score - largest) by lane
-};
-
-/// Scores of one query against one key tile -> exp(score - largest), pads 0; rescales what was summed before.
-inline void softmax_tile(float* scores, int64_t keys, float scale, bool first, float& largest, float* total, float* out, int64_t width) {
-  const VecF lowest = splat(-__builtin_inff());
-  VecF most = lowest;
-  for (int64_t i = 0; i < keys; i += kLanes) {
-    const VecF s = keep_lanes(load(scores + i) * scale, static_cast<int>(smaller(kLanes, keys - i)), -__builtin_inff());
-    store(scores + i, s);
+/// Scores of one query against one key tile -> exp(score - largest so far), pads 0; rescales what was summed before.
+/// `total` has kLanes partial sums, `out` the sum of values so far [width].
+inline void softmax_tile(float* scores, int64_t keys, bool first, float& largest, float* total, float* out, int64_t width) {
+  const float lowest = -__builtin_inff();
+  VecF most = splat(lowest);
+  each_vector(keys, [&](int64_t i, int count) {
+    const VecF s = keep_lanes(load(scores + i), count, lowest);
     most = s > most ? s : most;
-  }
+  });
   const float tile_largest = max_lane(most), before = largest, now = first || tile_largest > before ? tile_largest : before;
   VecF sum_lanes{};
   if (!first) {
@@ -88,11 +85,11 @@ inline void softmax_tile(float* scores, int64_t keys, float scale, bool first, f
     if (now != before)
       for (int64_t i = 0; i < width; i += kLanes) store(out + i, load(out + i) * correction);
   }
-  for (int64_t i = 0; i < keys; i += kLanes) {
-    const VecF p = exp(load(scores + i) - now);
+  each_vector(keys, [&](int64_t i, int count) {
+    const VecF p = keep_lanes(exp_of_softmax(load(scores + i) - now), count, 0.0f);
     store(scores + i, p);
     sum_lanes += p;
-  }
+  });
   store(total, sum_lanes);
   largest = now;
 }
@@ -123,14 +120,13 @@ class Forward {
 
  private:
   void tile(const AttentionItem& item, int64_t first, int64_t queries, const T* q) const {
-    const float scale = 1.0f / __builtin_sqrtf(static_cast<float>(p_.head_size));
-    pack_rows(q, 3 * width_, queries, p_.head_size, query_, padded_);
+    pack_rows(q, 3 * width_, queries, p_.head_size, query_, padded_, score_scale(p_.head_size));
     for (int64_t k = 0; k < item.length; k += kKeys) {
       const int64_t keys = smaller(kKeys, item.length - k), padded_keys = ceil_to(keys, kLanes);
       small_product({query_, padded_, 1}, {keys_t_ + k * p_.head_size, padded_keys}, {scores_, kKeys}, queries, padded_keys, p_.head_size,
                     false);
       for (int64_t i = 0; i < queries; ++i) {
-        softmax_tile(scores_ + i * kKeys, keys, scale, k == 0, largest_[i], total_ + i * kLanes, out_ + i * padded_, padded_);
+        softmax_tile(scores_ + i * kKeys, keys, k == 0, largest_[i], total_ + i * kLanes, out_ + i * padded_, padded_);
         if (p_.dropout.rate.threshold != 0)
           drop(p_.dropout, attention_dropout_index(item.begin + first + i, p_.heads, item.head, 0), k, keys, scores_ + i * kKeys);
       }
@@ -182,7 +178,7 @@ class Backward {
     for (int64_t i = 0; i < n; i += kQueries) {
       const int64_t queries = smaller(kQueries, n - i);
       tile(item, i, queries, q + i * stride);
-      unpack_rows(d_query_, padded_, queries, d, dq + i * stride, stride);
+      unpack_rows(d_query_, padded_, queries, d, dq + i * stride, stride, score_scale(d));
     }
     unpack_rows(d_keys_, padded_, n, d, dq + width_, stride);
     unpack_rows(d_values_, padded_, n, d, dq + 2 * width_, stride);
@@ -192,7 +188,7 @@ class Backward {
   void tile(const AttentionItem& item, int64_t first, int64_t queries, const T* q) const {
     const int64_t token = item.begin + first, d = p_.head_size, column = token * width_ + item.head * d;
     const T* out = static_cast<const T*>(p_.out) + column;
-    pack_rows(q, 3 * width_, queries, d, query_, padded_);
+    pack_rows(q, 3 * width_, queries, d, query_, padded_, score_scale(d));  // so that d_keys_ comes out scaled
     pack_rows(static_cast<const T*>(p_.d_out) + column, width_, queries, d, d_out_, padded_);
     for (int64_t i = 0; i < queries; ++i)  // sum over keys of dP * P, which is the dot product of d_out and out
       delta_[i] =
@@ -210,7 +206,7 @@ class Backward {
 
   /// Scores -> dropped probabilities; gradients of dropped probabilities -> gradients of q k^T. Lanes beyond `keys` are not read later.
   void row(const AttentionItem& item, int64_t token, int64_t first_key, int64_t keys, float delta, float* weights, float* d_scores) const {
-    const float scale = 1.0f / __builtin_sqrtf(static_cast<float>(p_.head_size)), lse = p_.lse[token * p_.heads + item.head];
+    const float lse = p_.lse[token * p_.heads + item.head];
     const bool dropped = p_.dropout.rate.threshold != 0;
     uint16_t buffer[dropout_buffer(kKeys)];
     const uint16_t* words = buffer;
@@ -219,10 +215,10 @@ class Backward {
       words = dropout_words(p_.dropout, index, keys, buffer);
     }
     for (int64_t i = 0; i < keys; i += kLanes) {
-      const VecF p = exp(fma(load(weights + i), splat(scale), splat(-lse))), dp = load(d_scores + i);
+      const VecF p = exp_of_softmax(load(weights + i) - lse), dp = load(d_scores + i);
       const VecF factor = dropped ? dropout_factors(p_.dropout.rate, words + i) : splat(1.0f);
       store(weights + i, p * factor);
-      store(d_scores + i, p * (dp * factor - delta) * scale);
+      store(d_scores + i, p * (dp * factor - delta));
     }
   }
 

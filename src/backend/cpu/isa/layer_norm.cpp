@@ -15,7 +15,7 @@ float gather_row(const LayerNorm& p, int64_t r, float* row, T* stored) {
   const auto put = [&](int64_t i, VecF v, int count) {
     if (residual != nullptr) v += load_n(residual + i, count);
     v = rounded(v, T{});
-    if (stored != nullptr) store_n(stored + i, v, count);
+    if (stored != nullptr) count == kLanes ? store_rounded(stored + i, v) : store_part(stored + i, v, count);
     store(row + i, v);
     return v;
   };

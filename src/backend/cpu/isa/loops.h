@@ -75,11 +75,7 @@ inline void set(BF16& to, float value) { store_part(&to, splat(value), 1); }
 
 /// v as it will be read back from storage of type T.
 inline VecF rounded(VecF v, float) { return v; }
-inline VecF rounded(VecF v, BF16) {
-  BF16 stored[kLanes];
-  store(stored, v);
-  return load(stored);
-}
+inline VecF rounded(VecF v, BF16) { return round_to_bf16(v); }
 
 /// Largest lane; NaN lanes may be lost.
 inline float max_lane(VecF v) {

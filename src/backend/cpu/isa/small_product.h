@@ -56,6 +56,15 @@ void product_rows(Left a, Right32 b, Output c, int64_t columns, int64_t depth, b
   if (n < columns) product_tile<kRows, 1>(a, {b.data + n, b.stride}, {c.data + n, c.stride}, depth, accumulate);
 }
 
+/// f(integral_constant<int, count>) for a count in [kFirst, kTileRows].
+template <int kFirst, typename F>
+inline void with_row_count(int64_t count, const F& f) {
+  if constexpr (kFirst < kTileRows) {
+    if (count != kFirst) return with_row_count<kFirst + 1>(count, f);
+  }
+  f(std::integral_constant<int, kFirst>{});
+}
+
 /// c [rows, columns] (+)= a [rows, depth] * b [depth, columns]; columns is a multiple of kLanes.
 inline void small_product(Left a, Right32 b, Output c, int64_t rows, int64_t columns, int64_t depth, bool accumulate) {
   const int64_t parts = (rows + kTileRows - 1) / kTileRows;
@@ -63,32 +72,7 @@ inline void small_product(Left a, Right32 b, Output c, int64_t rows, int64_t col
     const int64_t count = (rows - m) / (parts - part);  // nearly equal parts: a tile of one row would wait for its own sums
     const Left left{a.data + m * a.row, a.row, a.depth};
     const Output out{c.data + m * c.stride, c.stride};
-    switch (count) {
-      case 1:
-        product_rows<1>(left, b, out, columns, depth, accumulate);
-        break;
-      case 2:
-        product_rows<2>(left, b, out, columns, depth, accumulate);
-        break;
-      case 3:
-        product_rows<3>(left, b, out, columns, depth, accumulate);
-        break;
-      case 4:
-        product_rows<4>(left, b, out, columns, depth, accumulate);
-        break;
-      case 5:
-        product_rows<5>(left, b, out, columns, depth, accumulate);
-        break;
-      case 6:
-        product_rows<6>(left, b, out, columns, depth, accumulate);
-        break;
-      case 7:
-        product_rows<7>(left, b, out, columns, depth, accumulate);
-        break;
-      default:
-        product_rows<8>(left, b, out, columns, depth, accumulate);
-        break;
-    }
+    with_row_count<1>(count, [&](auto rows_of_tile) { product_rows<rows_of_tile.value>(left, b, out, columns, depth, accumulate); });
     m += count;
   }
 }

@@ -14,7 +14,7 @@ inline void transpose_tile(const From* x, int64_t stride, int64_t rows, int64_t 
 #pragma GCC unroll 16
     for (int i = 0; i < kLanes; ++i) tile[i] = load(x + i * stride);
   } else {
-    for (int i = 0; i < kLanes; ++i) tile[i] = i < rows ? load_part(x + i * stride, static_cast<int>(columns)) : VecF{};
+    for (int i = 0; i < kLanes; ++i) tile[i] = i < rows ? load_n(x + i * stride, static_cast<int>(columns)) : VecF{};
   }
   transpose(tile);
   if (columns == kLanes && store_count == kLanes) {
