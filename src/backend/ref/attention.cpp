@@ -59,8 +59,9 @@ void attention(Call& call) {
     for (int64_t h = 0; h < l.heads; ++h)
       for (int64_t t = l.ends[s]; t < l.ends[s + 1]; ++t) {
         const int64_t first = l.ends[s], length = l.ends[s + 1] - first;
-        std::vector<double> scores;
-        for (int64_t j = 0; j < length; ++j) scores.push_back(product(qkv, l.q(t, h), qkv, l.k(first + j, h), l.size) * l.scale());
+        std::vector<double> scores(static_cast<size_t>(length));
+        for (int64_t j = 0; j < length; ++j)
+          scores[static_cast<size_t>(j)] = product(qkv, l.q(t, h), qkv, l.k(first + j, h), l.size) * l.scale();
         double largest = scores[0], sum = 0;
         for (const double x : scores) largest = std::fmax(largest, x);
         for (const double x : scores) sum += std::exp(x - largest);

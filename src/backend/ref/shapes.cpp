@@ -64,9 +64,9 @@ void broadcast(Call& call) {
 }
 
 void transpose(Call& call) {
-  std::vector<int64_t> steps;
+  std::vector<int64_t> steps(call.out().shape.size());
   const std::vector<int64_t> strides = strides_of(call.in(0).shape);
-  for (const int64_t a : call.node.attrs.axes) steps.push_back(strides[static_cast<size_t>(a)]);
+  for (size_t k = 0; k < steps.size(); ++k) steps[k] = strides[static_cast<size_t>(call.node.attrs.axes[k])];
   walk(call.out().shape, steps, [&](int64_t to, int64_t from) { call.out()[to] = call.in(0)[from]; });
 }
 
