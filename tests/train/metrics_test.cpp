@@ -63,8 +63,8 @@ TEST(Report, table_and_json_say_the_same) {
   const std::vector<std::string> labels{"non_irony", "irony"};
   const std::string table = metrics_table(e, labels, "irony");
   EXPECT_THAT(table, HasSubstr("TweetEval irony: f1_irony 0.6667"));
-  EXPECT_THAT(table, HasSubstr("irony            0.6667   0.6667   0.6667        3"));
-  EXPECT_THAT(table, HasSubstr("1 irony               1       2"));
+  EXPECT_THAT(table, HasSubstr("\nirony             0.6667   0.6667   0.6667        3\n"));
+  EXPECT_THAT(table, HasSubstr("\n1 irony             1       2\n"));
   const auto json = nlohmann::json::parse(metrics_json(e, labels, "irony"));
   EXPECT_EQ(json["rows"], 5);
   EXPECT_EQ(json["accuracy"], 0.6);
