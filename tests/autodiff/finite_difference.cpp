@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <numeric>
 
 #include "autodiff/gradient.h"
 #include "core/hash.h"
@@ -18,15 +19,15 @@ using graph::Value;
 
 std::vector<double> normal(int64_t n, uint64_t stream) {
   Philox random(2024, stream);
-  std::vector<double> values;
-  for (int64_t i = 0; i < n; ++i) values.push_back(random.normal());
+  std::vector<double> values(static_cast<size_t>(n));
+  for (double& v : values) v = random.normal();
   return values;
 }
 
 std::vector<double> uniform(int64_t n, uint64_t stream, double low, double high) {
   Philox random(2024, stream);
-  std::vector<double> values;
-  for (int64_t i = 0; i < n; ++i) values.push_back(low + (high - low) * static_cast<double>(random.uniform()));
+  std::vector<double> values(static_cast<size_t>(n));
+  for (double& v : values) v = low + (high - low) * static_cast<double>(random.uniform());
   return values;
 }
 
@@ -53,8 +54,8 @@ Value weighted_sum(Case& c) {
   const Type type = b.type(c.result);
   const Value weight = normal_leaf(c, "weight of the result", type.dims);
   const Value product = b.mul(b.convert(c.result, DType::f32), weight);
-  std::vector<int64_t> axes;
-  for (size_t k = 0; k < type.rank(); ++k) axes.push_back(static_cast<int64_t>(k));
+  std::vector<int64_t> axes(type.rank());
+  std::iota(axes.begin(), axes.end(), 0);
   return axes.empty() ? product : b.reduce_sum(product, axes);
 }
 

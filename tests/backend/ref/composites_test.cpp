@@ -56,8 +56,8 @@ TEST(CrossEntropy, NamesALabelBeyondTheClasses) {
 
 /// Numbers that look random: (7 i mod 11 - 5) / 4.
 std::vector<double> scattered(int64_t n) {
-  std::vector<double> values;
-  for (int64_t i = 0; i < n; ++i) values.push_back(static_cast<double>(i * 7 % 11 - 5) / 4);
+  std::vector<double> values(static_cast<size_t>(n));
+  for (int64_t i = 0; i < n; ++i) values[static_cast<size_t>(i)] = static_cast<double>(i * 7 % 11 - 5) / 4;
   return values;
 }
 
