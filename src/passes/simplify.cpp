@@ -50,6 +50,14 @@ std::string key_of(const Node& node, const std::vector<Value>& inputs) {
   return to_string(one);
 }
 
+Graph without_dead_nodes(const Graph& graph) {
+  const std::vector<bool> live = live_nodes(graph);
+  Rewriter rewriter(graph);
+  for (int32_t n = 0; n < static_cast<int32_t>(graph.nodes.size()); ++n)
+    if (live[static_cast<size_t>(n)]) rewriter.copy(n);
+  return rewriter.finish();
+}
+
 }  // namespace
 
 Graph simplify(const Graph& graph) {
@@ -73,7 +81,7 @@ Graph simplify(const Graph& graph) {
     if (fresh) place->second = rewriter.emit_like(n, std::move(inputs));
     for (size_t k = 0; k < node.types.size(); ++k) rewriter.set({n, static_cast<int32_t>(k)}, {place->second.node, static_cast<int32_t>(k)});
   }
-  return rewriter.finish();
+  return without_dead_nodes(rewriter.finish());  // folding leaves operands that nobody reads
 }
 
 }  // namespace muster::passes
