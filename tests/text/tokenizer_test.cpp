@@ -245,7 +245,7 @@ TEST(Tokenizer, ManyThreadsGetTheSameIds) {
 
 TEST(Tokenizer, LongTextsTakeLinearTime) {
   std::string word;
-  for (int i = 0; i < 200000; ++i) word += "aeiorst"[i * i % 97 % 7];
+  for (size_t i = 0; i < 200000; ++i) word += "aeiorst"[i * i % 97 % 7];
   EXPECT_GT(load_base("bpe").encode(word).ids.size(), 1000U);
   EXPECT_EQ(load_base("wordpiece").encode(word).ids.size(), 3U);
   const Encoding pieces = load_base("wordpiece", {{"model", {{"max_input_chars_per_word", 1000000}}}}).encode(word, {false, 0});
