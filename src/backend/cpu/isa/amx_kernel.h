@@ -19,7 +19,7 @@ struct Bf16TileKernel {
 
   /// kBoth: rows 16 to 31 are live too.
   template <bool kBoth>
-  static void tile(const Step<BF16>& s) {
+  [[gnu::noinline]] static void tile(const Step<BF16>& s) {
     constexpr int64_t kLine = 64, kHalf = 16;
     const int64_t stride = s.stride * int64_t{sizeof(float)};
     float* const lower = s.tile + kHalf * s.stride;
