@@ -34,7 +34,7 @@ int run(int argc, char** argv) {
     app.parse(std::move(arguments));
   } catch (const CLI::CallForHelp&) {
     const auto parsed = app.get_subcommands();
-    std::cout << (parsed.empty() ? app.help() : parsed.front()->help("muster " + parsed.front()->get_name()));
+    std::cout << (parsed.empty() ? app.help() : parsed.front()->help("muster"));
     return 0;
   } catch (const CLI::CallForVersion&) {
     std::cout << "muster " << cli::kVersion << "\n";

@@ -24,16 +24,17 @@ struct Flags {
 
 void declare_arguments(CLI::App& app, Flags& flags) {
   for (const train::ArgumentInfo& info : train::argument_table()) {
-    const auto set = [&flags, name = info.name](const std::string& value) { train::set_argument(flags.arguments, name, value); };
+    const bool boolean = info.kind == train::ArgumentInfo::Kind::boolean;
+    const auto set = [&flags, boolean, name = info.name](const std::string& value) { train::set_argument(flags.arguments, name, boolean && value.empty() ? "true" : value); };
     CLI::Option* option = app.add_option_function<std::string>("--" + info.name, set, info.help);
-    option->group("Training (names and defaults of TrainingArguments)")->default_str(info.default_text)->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
-    if (info.kind == train::ArgumentInfo::Kind::boolean) {
-      option->expected(0, 1)->type_name("[true|false]");
+    option->group("Training (names and defaults of TrainingArguments)")->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+    if (boolean) {
+      option->expected(0, 1)->type_name("[true|false]");  // no default text: CLI11 would take it for a switch without a value
     } else {
       std::string choices;
       for (const std::string& choice : info.choices) choices += (choices.empty() ? "" : "|") + choice;
       using Kind = train::ArgumentInfo::Kind;
-      option->type_name(!choices.empty() ? choices : info.kind == Kind::integer ? "INT" : info.kind == Kind::number ? "NUMBER" : "TEXT");
+      option->default_str(info.default_text)->type_name(!choices.empty() ? choices : info.kind == Kind::integer ? "INT" : info.kind == Kind::number ? "NUMBER" : "TEXT");
     }
   }
 }

@@ -20,9 +20,10 @@ struct ThreadPool::State {
   std::mutex one_loop;  // held by the caller of the running loop
   std::mutex mutex;
   std::condition_variable wake, done;
-  std::atomic<uint64_t> generation{0};
+  std::atomic<uint64_t> generation{0};  // counts loops: what workers wait for
+  std::atomic<bool> open{false};        // a loop runs and may be joined
+  std::atomic<int> active{0};           // workers inside it; one that wakes late finds it closed and is waited for by nobody
   std::atomic<int64_t> next{0};
-  std::atomic<int> running{0};
   std::atomic<bool> stop{false};
   int64_t chunks = 0;
   const std::function<void(int64_t, int)>* body = nullptr;
@@ -43,15 +44,16 @@ struct ThreadPool::State {
 
   void worker(int thread) {
     for (uint64_t seen = 0;;) {
-      for (int i = 0; i < kSpins && generation.load(std::memory_order_acquire) == seen && !stop; ++i) _mm_pause();
-      if (generation.load(std::memory_order_acquire) == seen) {
+      for (int i = 0; i < kSpins && generation == seen && !stop; ++i) _mm_pause();
+      if (generation == seen) {
         std::unique_lock lock(mutex);
-        wake.wait(lock, [&] { return generation.load() != seen || stop; });
+        wake.wait(lock, [&] { return generation != seen || stop; });
       }
       if (stop) return;
-      seen = generation.load(std::memory_order_acquire);
-      work(thread);
-      if (running.fetch_sub(1) == 1) {
+      seen = generation;
+      ++active;  // before looking at `open`; the caller closes before it looks at `active`
+      if (open) work(thread);
+      if (--active == 0) {
         const std::lock_guard lock(mutex);
         done.notify_one();
       }
@@ -90,14 +92,17 @@ void ThreadPool::parallel_for(int64_t chunks, const std::function<void(int64_t, 
     const std::lock_guard lock(s.mutex);
     s.chunks = chunks, s.body = &body, s.error = nullptr;
     s.next = 0;
-    s.running = static_cast<int>(s.workers.size());
-    s.generation.fetch_add(1, std::memory_order_release);
+    s.open = true;
+    ++s.generation;
   }
   s.wake.notify_all();
   s.work(0);
-  for (int i = 0; i < kSpins && s.running.load(std::memory_order_acquire) != 0; ++i) _mm_pause();
-  std::unique_lock lock(s.mutex);
-  s.done.wait(lock, [&] { return s.running.load() == 0; });
+  s.open = false;
+  for (int i = 0; i < kSpins && s.active != 0; ++i) _mm_pause();
+  {
+    std::unique_lock lock(s.mutex);
+    s.done.wait(lock, [&] { return s.active == 0; });
+  }
   if (s.error) std::rethrow_exception(s.error);
 }
 

@@ -1,0 +1,286 @@
+// Every verb from start to end on a tiny model, as processes, and what it says when something is wrong.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "cli/process.h"
+
+namespace muster::cli {
+namespace {
+
+using testing::HasSubstr;
+using testing::StartsWith;
+
+/// One trained model for the tests of this file.
+class Verbs : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    folder_ = std::make_unique<Folder>();
+    make_data(*folder_ / "data", 200);
+    make_model(*folder_ / "model");
+    const Finished trained = run(train_arguments("out"));
+    ASSERT_EQ(trained.code, 0) << trained.err;
+    train_log_ = trained.err;
+  }
+  static void TearDownTestSuite() { folder_.reset(); }
+
+  static std::string path(const std::string& name) { return *folder_ / name; }
+  static std::vector<std::string> train_arguments(const std::string& out) {
+    return {"train", "--task", "classification", "--model", path("model"), "--data", path("data"), "--output-dir", path(out), "--num_train_epochs", "3", "--learning-rate=5e-3", "--per_device_train_batch_size", "16", "--eval_strategy", "epoch", "--save_strategy", "no", "--logging_steps", "5"};
+  }
+
+  static std::unique_ptr<Folder> folder_;
+  static std::string train_log_;
+};
+std::unique_ptr<Folder> Verbs::folder_;
+std::string Verbs::train_log_;
+
+TEST_F(Verbs, TrainLeavesAWholeModelFolder) {
+  for (const char* name : {"config.json", "model.safetensors", "vocab.txt", "metrics.jsonl", "train_results.json", "README.md"}) EXPECT_TRUE(std::filesystem::exists(path(std::string("out/") + name))) << name;
+  EXPECT_EQ(nlohmann::json::parse(read(path("out/config.json")))["id2label"]["1"], "good");
+  EXPECT_THAT(train_log_, HasSubstr("initialised, not in the checkpoint: "));
+  EXPECT_EQ(train_log_.find('\r'), std::string::npos) << "no terminal: plain lines";
+}
+
+TEST_F(Verbs, EvalScoresAndWritesPredictions) {
+  const Finished text = run({"eval", "--model", path("out"), "--data", path("data"), "--split", "test"});
+  EXPECT_EQ(text.code, 0) << text.err;
+  EXPECT_THAT(text.out, HasSubstr("confusion"));
+  const Finished json = run({"eval", "--model", path("out"), "--data", path("data"), "--json", "--output_file", path("predictions.txt")});
+  const auto metrics = nlohmann::json::parse(json.out);
+  EXPECT_GT(metrics["accuracy"].get<double>(), 0.95) << "the words decide: a model that learned finds them";
+  const std::string predictions = read(path("predictions.txt"));
+  EXPECT_EQ(std::count(predictions.begin(), predictions.end(), '\n'), 200);
+  EXPECT_THAT(predictions, HasSubstr("good\n"));
+}
+
+TEST_F(Verbs, PredictTakesArgumentsFilesAndStandardInput) {
+  const Finished one = run({"predict", "--model", path("out"), "the day was lovely", "awful film"});
+  EXPECT_EQ(one.code, 0) << one.err;
+  EXPECT_THAT(one.out, StartsWith("good\t"));
+  EXPECT_THAT(one.out, HasSubstr("\nbad\t"));
+  write(path("texts.txt"), "the day was lovely\r\nawful film\n");
+  EXPECT_EQ(run({"predict", "--model", path("out"), "--file", path("texts.txt")}).out, one.out);
+  Start piped;
+  piped.arguments = {"predict", "--model", path("out")};
+  piped.input = "the day was lovely\nawful film";
+  EXPECT_EQ(run(piped).out, one.out);
+  const Finished json = run({"predict", "--model", path("out"), "--json", "awful film"});
+  const auto answer = nlohmann::json::parse(json.out);
+  EXPECT_EQ(answer["label"], "bad");
+  EXPECT_NEAR(answer["scores"]["bad"].get<double>() + answer["scores"]["good"].get<double>(), 1, 1e-6);
+  const auto logits = nlohmann::json::parse(run({"predict", "--model", path("out"), "--logits", "awful film"}).out);
+  EXPECT_NEAR(1 / (1 + std::exp(logits["logits"]["good"].get<double>() - logits["logits"]["bad"].get<double>())), answer["scores"]["bad"].get<double>(), 1e-5);
+  EXPECT_EQ(run({"predict", "--model", path("out"), "--batch_size", "1", "the day was lovely", "awful film"}).out, one.out) << "the batch must not matter";
+}
+
+TEST_F(Verbs, TokenizePrintsJsonLines) {
+  const Finished t = run({"tokenize", "--model", path("out"), "A lovely day"});
+  EXPECT_EQ(t.code, 0) << t.err;
+  const auto line = nlohmann::json::parse(t.out);
+  EXPECT_EQ(line["tokens"].dump(), R"(["[CLS]","a","lovely","day","[SEP]"])");
+  EXPECT_EQ(line["offsets"].dump(), "[[0,0],[0,1],[2,8],[9,12],[0,0]]");
+  EXPECT_EQ(line["ids"].size(), 5U);
+}
+
+TEST_F(Verbs, PackageServePredictStop) {
+  write(path("out/code/inference.py"), "# carried along\n");
+  const std::string archive = path("model.tar.gz");
+  ASSERT_EQ(run({"package", "--model", path("out"), "--output", archive}).code, 0);
+  const std::string bytes = read(archive);
+  const Finished again = run({"package", "--model", path("out"), "--output", archive});
+  EXPECT_EQ(again.code, 2) << "never replaced silently";
+  EXPECT_THAT(again.err, HasSubstr("--force"));
+  ASSERT_EQ(run({"package", "--model", path("out"), "--output", archive, "--force"}).code, 0);
+  EXPECT_EQ(read(archive), bytes) << "reproducible";
+
+  Start start;
+  start.arguments = {"serve", "--model", archive, "--port", "0"};
+  Process server(start);
+  ASSERT_TRUE(server.wait_for(" on http://127.0.0.1:")) << server.error_so_far();
+  const std::string said = server.error_so_far();
+  const std::string url = said.substr(said.find("http://"), said.find('\n', said.find("http://")) - said.find("http://"));
+  const Finished remote = run({"predict", "--url", url, "the day was lovely", "awful film"});
+  EXPECT_EQ(remote.code, 0) << remote.err;
+  EXPECT_EQ(remote.out, run({"predict", "--model", archive, "the day was lovely", "awful film"}).out) << "by server and by folder";
+  EXPECT_EQ(run({"predict", "--url", url, "--logits", "awful film"}).out, run({"predict", "--model", path("out"), "--logits", "awful film"}).out);
+  server.signal(SIGTERM);
+  const Finished stopped = server.finish();
+  EXPECT_EQ(stopped.code, 0) << stopped.err;
+  EXPECT_THAT(stopped.err, HasSubstr("SIGTERM"));
+  const Finished gone = run({"predict", "--url", url, "x"});
+  EXPECT_EQ(gone.code, 1);
+  EXPECT_THAT(gone.err, HasSubstr(url));
+}
+
+TEST_F(Verbs, ServeRefusesAPackageWhoseHashesDoNotMatch) {
+  Folder other;
+  std::filesystem::copy(path("out"), other / "model");
+  const std::string archive = other / "a.tar.gz";
+  ASSERT_EQ(run({"package", "--model", other / "model", "--output", archive}).code, 0);
+  ASSERT_EQ(std::system(("mkdir " + (other / "u") + " && tar xzf " + archive + " -C " + (other / "u") + " && echo >> " + (other / "u/config.json")).c_str()), 0);
+  const Finished refused = run({"serve", "--model", other / "u", "--port", "0"});
+  EXPECT_EQ(refused.code, 1);
+  EXPECT_THAT(refused.err, HasSubstr("config.json"));
+}
+
+TEST_F(Verbs, ASecondRunOnTheSameFolderIsRefused) {
+  const std::string before = read(path("out/model.safetensors"));
+  const Finished second = run(train_arguments("out"));
+  EXPECT_NE(second.code, 0);
+  EXPECT_THAT(second.err, HasSubstr("overwrite_output_dir"));
+  EXPECT_EQ(read(path("out/model.safetensors")), before);
+}
+
+TEST_F(Verbs, ThreadsAndResumeLeaveTheSameBits) {
+  std::vector<std::string> one = train_arguments("one"), five = train_arguments("five");
+  for (auto* arguments : {&one, &five}) arguments->insert(arguments->end(), {"--save_strategy", "steps", "--save_steps", "4", "--threads", arguments == &one ? "1" : "3"});
+  ASSERT_EQ(run(one).code, 0);
+  const std::string wanted = read(path("one/model.safetensors"));
+  // Killed without warning after the checkpoint of some step, then resumed, again and again.
+  for (int kills = 0; kills < 3; ++kills) {
+    Start start;
+    start.arguments = five;
+    if (kills > 0) start.arguments.insert(start.arguments.end(), {"--resume_from_checkpoint", "latest"});
+    Process process(start);
+    (void)process.wait_for("step " + std::to_string(8 + kills * 10) + "/");
+    process.signal(SIGKILL);
+    (void)process.finish();
+  }
+  std::vector<std::string> last = five;
+  last.insert(last.end(), {"--resume_from_checkpoint", "latest"});
+  const Finished done = run(last);
+  ASSERT_EQ(done.code, 0) << done.err;
+  EXPECT_EQ(read(path("five/model.safetensors")), wanted);
+}
+
+TEST_F(Verbs, SigtermSavesAndExits143) {
+  std::vector<std::string> arguments = train_arguments("stopped");
+  arguments.insert(arguments.end(), {"--num_train_epochs", "2000"});
+  Start start;
+  start.arguments = arguments;
+  Process process(start);
+  ASSERT_TRUE(process.wait_for("step 5/"));
+  process.signal(SIGTERM);
+  const Finished stopped = process.finish();
+  EXPECT_EQ(stopped.code, 143) << stopped.err;
+  EXPECT_THAT(names(path("stopped")), testing::Contains(StartsWith("checkpoint-")));
+  EXPECT_FALSE(std::filesystem::exists(path("stopped/model.safetensors"))) << "no final model of an unfinished run";
+}
+
+TEST_F(Verbs, AFullDiskIsOneLineAndLeavesNothingHalf) {
+  Start start;
+  start.arguments = train_arguments("full");
+  start.file_size_limit = 20000;
+  const Finished full = run(start);
+  EXPECT_EQ(full.code, 1);
+  EXPECT_THAT(full.err, HasSubstr("error: "));
+  EXPECT_FALSE(std::filesystem::exists(path("full/model.safetensors")));
+}
+
+TEST_F(Verbs, FlagsFromYamlAndTheCommandLineWins) {
+  write(path("flags.yaml"), "learning_rate: 5e-3\nnum-train-epochs: 7\nmax_steps: 2\nbf16: false\n");
+  const Finished result = run({"train", "--config", path("flags.yaml"), "--model", path("model"), "--data", path("data"), "--output_dir", path("yaml"), "--max_steps", "3", "--json"});
+  EXPECT_EQ(result.code, 0) << result.err;
+  EXPECT_EQ(nlohmann::json::parse(result.out)["global_step"], 3);
+  write(path("bad.yaml"), "learning_rate: [\n");
+  const Finished bad = run({"train", "--config", path("bad.yaml")});
+  EXPECT_NE(bad.code, 0);
+  EXPECT_THAT(bad.err, HasSubstr("bad.yaml:"));
+}
+
+struct Wrong {
+  std::vector<std::string> arguments;
+  int code;
+  std::string says;
+};
+
+TEST_F(Verbs, WrongUseIsOneLineThatSaysWhatToDo) {
+  write(path("empty.csv"), "");
+  write(path("open.csv"), "text,label\n\"never closed,good\n");
+  const std::vector<Wrong> table{
+      {{"trian"}, 2, "trian"},
+      {{"train", "--data", path("data"), "--bogus_flag", "1"}, 2, "bogus_flag"},
+      {{"train", "--model", path("model"), "--output_dir", path("x")}, 2, "--data"},
+      {{"train", "--data", path("data"), "--output_dir", path("x")}, 2, "--model"},
+      {{"train", "--model", path("nowhere"), "--data", path("data"), "--output_dir", path("x")}, 1, "nowhere"},
+      {{"train", "--model", path("model"), "--data", path("nowhere"), "--output_dir", path("x")}, 1, "nowhere"},
+      {{"train", "--model", path("model"), "--data", path("empty.csv"), "--output_dir", path("x")}, 1, "empty.csv"},
+      {{"train", "--model", path("model"), "--data", path("open.csv"), "--output_dir", path("x")}, 1, "open.csv:2"},
+      {{"train", "--model", path("model"), "--data", path("data"), "--output_dir", path("x"), "--learning_rate", "fast"}, 2, "learning_rate"},
+      {{"train", "--model", path("model"), "--data", path("data"), "--output_dir", path("x"), "--bf16", "--fp32"}, 2, "bf16"},
+      {{"train", "--task", "translation", "--model", path("model"), "--data", path("data"), "--output_dir", path("x")}, 2, "translation"},
+      {{"eval", "--model", path("out"), "--data", path("data"), "--split", "exam"}, 1, "exam"},
+      {{"eval", "--model", path("model"), "--data", path("data")}, 1, "muster train"},
+      {{"predict", "text"}, 2, "--url"},
+      {{"predict", "--url", "http://127.0.0.1:1", "text"}, 1, "127.0.0.1:1"},
+      {{"predict", "--model", path("out"), "--file", path("none.txt")}, 1, "none.txt"},
+      {{"predict", "--model", path("empty.csv"), "text"}, 1, "empty.csv"},
+      {{"package", "--model", path("model"), "--output", path("p.tar.gz")}, 1, "muster train"},
+      {{"package", "--model", path("out"), "--output", path("no/such/p.tar.gz")}, 1, "no/such"},
+      {{"serve", "--model", path("nowhere")}, 1, "nowhere"},
+      {{"serve", "--model", path("out"), "--port", "70000"}, 2, "port"},
+      {{"completion", "fish"}, 2, "fish"},
+  };
+  for (const Wrong& wrong : table) {
+    const Finished f = run(wrong.arguments);
+    std::string line;
+    for (const std::string& a : wrong.arguments) line += a + " ";
+    EXPECT_EQ(f.code, wrong.code) << line << f.err;
+    EXPECT_THAT(f.err, HasSubstr(wrong.says)) << line;
+    EXPECT_THAT(f.err, HasSubstr("error: ")) << line;
+    EXPECT_EQ(f.out, "") << line;
+    EXPECT_FALSE(std::filesystem::exists(path("x/model.safetensors"))) << line;
+  }
+}
+
+TEST_F(Verbs, AFullOutputIsAnError) {
+  const std::string command = std::string(MUSTER_PROGRAM) + " doctor > /dev/full 2>" + path("err");
+  EXPECT_NE(std::system(command.c_str()), 0);
+  EXPECT_THAT(read(path("err")), HasSubstr("standard output"));
+}
+
+TEST(Help, EveryVerbHasIt) {
+  const Finished top = run({"--help"});
+  EXPECT_EQ(top.code, 0);
+  for (const char* verb : {"train", "eval", "package", "serve", "predict", "tokenize", "doctor", "completion"}) {
+    EXPECT_THAT(top.out, HasSubstr(verb));
+    const Finished help = run({verb, "--help"});
+    EXPECT_EQ(help.code, 0) << verb;
+    EXPECT_THAT(help.out, HasSubstr("--help")) << verb;
+    EXPECT_EQ(help.err, "") << verb;
+  }
+  EXPECT_THAT(run({"--version"}).out, StartsWith("muster "));
+  const Finished none = run(std::vector<std::string>{});
+  EXPECT_EQ(none.code, 2);
+  EXPECT_THAT(none.err, HasSubstr("train"));
+}
+
+TEST(Doctor, TellsTheMachine) {
+  const auto facts = nlohmann::json::parse(run({"doctor", "--json"}).out);
+  for (const char* key : {"processor", "isa", "cores", "memory", "precision", "missing"}) EXPECT_TRUE(facts.contains(key)) << key;
+  Start lowered;
+  lowered.arguments = {"doctor", "--json"};
+  lowered.environment = {{"MUSTER_ISA", "avx2"}};
+  EXPECT_EQ(nlohmann::json::parse(run(lowered).out)["isa"], "avx2");
+  lowered.environment = {{"MUSTER_ISA", "sse9"}};
+  EXPECT_EQ(run(lowered).code, 2);
+}
+
+TEST(Completion, BashCompletesVerbsAndFlags) {
+  const std::string script = std::string("source <(") + MUSTER_PROGRAM + " completion bash); COMP_WORDS=(muster tr); COMP_CWORD=1; _muster; echo ${COMPREPLY[@]}; COMP_WORDS=(muster train --learn); COMP_CWORD=2; _muster; echo ${COMPREPLY[@]}";
+  Folder folder;
+  write(folder / "s.sh", script);
+  ASSERT_EQ(std::system(("bash " + (folder / "s.sh") + " > " + (folder / "out")).c_str()), 0);
+  EXPECT_EQ(read(folder / "out"), "train\n--learning_rate\n");
+}
+
+}  // namespace
+}  // namespace muster::cli
