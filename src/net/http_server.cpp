@@ -103,6 +103,7 @@ struct Shared {
   const HttpServerOptions options;
   const HttpHandler handler;
   asio::io_context io;
+  std::atomic<size_t> body_bytes{0};  // of requests being read or handled
   tcp::acceptor acceptor{asio::make_strand(io)};
   asio::steady_timer accept_pause{acceptor.get_executor()};
   std::mutex mutex;
@@ -110,6 +111,25 @@ struct Shared {
   std::unordered_map<Session*, std::weak_ptr<Session>> sessions;  // guarded by mutex, like the two below
   int serving = 0, refusing = 0;
   bool draining = false;
+};
+
+/// What one request takes of the memory for bodies; gives it back.
+class BodyShare {
+ public:
+  explicit BodyShare(Shared& shared) : shared_(shared) {}
+  BodyShare(const BodyShare&) = delete;
+  BodyShare& operator=(const BodyShare&) = delete;
+  ~BodyShare() { shared_.body_bytes -= held_; }
+  /// False when that is more than there is.
+  bool grow_to(size_t bytes) {
+    const size_t more = bytes - held_;
+    held_ = bytes;
+    return (shared_.body_bytes += more) <= shared_.options.max_total_body_bytes;
+  }
+
+ private:
+  Shared& shared_;
+  size_t held_ = 0;
 };
 
 class Session : public std::enable_shared_from_this<Session> {
@@ -174,6 +194,7 @@ class Session : public std::enable_shared_from_this<Session> {
     if (header_error) co_return co_await refuse(header_error, parser);
     if (std::optional<HttpResponse> objection = object_to(parser)) co_return co_await turn_away(std::move(*objection));
 
+    BodyShare share(*shared_);
     if (!parser.is_done()) {
       if (buffer_.size() == 0 && same_word(std::string_view(parser.get()[bhttp::field::expect]), "100-continue") &&
           parser.get().version() == 11) {
@@ -181,8 +202,14 @@ class Session : public std::enable_shared_from_this<Session> {
         const auto [error, bytes] = co_await asio::async_write(socket_, asio::buffer(kContinue), kTuple);
         if (error) co_return false;
       }
-      const auto [body_error, body_bytes] = co_await bhttp::async_read(socket_, buffer_, parser, kTuple);
-      if (body_error) co_return co_await refuse(body_error, parser);
+      while (!parser.is_done()) {
+        const auto [error, bytes] = co_await bhttp::async_read_some(socket_, buffer_, parser, kTuple);
+        if (error) co_return co_await refuse(error, parser);
+        if (share.grow_to(parser.get().body().size())) continue;
+        HttpResponse response = error_response(503, "the bodies of all requests together take too much memory: try again later");
+        response.headers.add("Retry-After", "1");
+        co_return co_await turn_away(std::move(response));
+      }
     }
 
     const bool head_only = parser.get().method() == bhttp::verb::head, wants_more = parser.keep_alive();

@@ -12,11 +12,12 @@
 namespace muster::net {
 
 struct HttpServerOptions {
-  std::string host = "127.0.0.1";   // an address of this machine; "0.0.0.0" and "::" are all of them
-  uint16_t port = 0;                // 0: any free one, see HttpServer::port()
-  int io_threads = 2;               // these also run the handler
-  int max_connections = 1024;       // one more is answered 503 and closed
-  size_t max_body_bytes = 6291456;  // the payload limit of a SageMaker endpoint; more: 413
+  std::string host = "127.0.0.1";                   // an address of this machine; "0.0.0.0" and "::" are all of them
+  uint16_t port = 0;                                // 0: any free one, see HttpServer::port()
+  int io_threads = 2;                               // these also run the handler
+  int max_connections = 1024;                       // one more is answered 503 and closed
+  size_t max_body_bytes = 6291456;                  // the payload limit of a SageMaker endpoint; more: 413
+  size_t max_total_body_bytes = size_t{512} << 20;  // of all connections together; a request that passes it is answered 503
   size_t max_header_bytes = 16384;  // request line and fields together; more: 431, or 414 when the request line alone is longer
   size_t max_target_bytes = 8192;   // more: 414
   std::chrono::milliseconds read_timeout{60000};    // from the first byte of a request to its last; then 408

@@ -126,6 +126,19 @@ TEST(HttpLimits, ConnectionsOverTheLimitGetA503) {
   EXPECT_EQ(three.ask(kGet).status, 200);
 }
 
+TEST(HttpLimits, BodiesShareTheirMemory) {
+  HttpServer server({.max_total_body_bytes = 10000}, ok);
+  RawClient first(server.port());
+  first.send("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9000\r\n\r\n" + std::string(8000, 'x'));
+  std::this_thread::sleep_for(50ms);
+  const std::string chunked =
+      "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nfa0\r\n" + std::string(4000, 'x') + "\r\n0\r\n\r\n";
+  EXPECT_EQ(refused(server, chunked).status, 503);
+  EXPECT_EQ(first.ask(std::string(1000, 'x')).status, 200);
+  RawClient second(server.port());
+  for (int i = 0; i < 5; ++i) EXPECT_EQ(second.ask(chunked).status, 200);
+}
+
 TEST(HttpLimits, RandomBytesNeverBreakTheServer) {
   HttpServer server({.max_body_bytes = 4096, .read_timeout = 1s}, ok);
   const std::string seed =
