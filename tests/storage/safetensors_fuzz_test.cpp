@@ -29,7 +29,7 @@ TEST_F(SafetensorsFuzz, MutationsAreRefusedOrReadable) {
   Philox random(7);
   const auto below = [&](size_t n) { return static_cast<size_t>(random.below(static_cast<uint32_t>(n))); };
   int opened = 0, refused = 0;
-  for (int round = 0; round < 4000; ++round) {
+  for (int round = 0; round < 2000; ++round) {
     std::string content = valid;
     const size_t changes = 1 + below(3);
     for (size_t change = 0; change < changes && content.size() > 1; ++change) {
@@ -65,8 +65,8 @@ TEST_F(SafetensorsFuzz, MutationsAreRefusedOrReadable) {
       ++refused;
     }
   }
-  EXPECT_GT(opened, 30);
-  EXPECT_GT(refused, 1000);
+  EXPECT_GT(opened, 10);
+  EXPECT_GT(refused, 500);
 }
 
 }  // namespace
