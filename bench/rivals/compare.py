@@ -1,0 +1,121 @@
+"""Runs muster and its rivals in turns and writes a table of ratios. Started by bench/compare, which sets the environment up.
+
+Every figure is the median over the rounds of one invocation of this script; a round runs each contestant once, one after the other, each in
+a process of its own with the same number of threads. Nothing is taken from an earlier run."""
+import argparse, json, os, platform, re, statistics, subprocess, sys, tempfile, time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+def arguments():
+    p = argparse.ArgumentParser()
+    p.add_argument("--muster", required=True)
+    p.add_argument("--model", required=True)
+    p.add_argument("--data", required=True)
+    p.add_argument("--work", default="minilm-train,roberta-train,minilm-infer,roberta-infer")
+    p.add_argument("--rounds", type=int, default=3)
+    p.add_argument("--seconds", type=float, default=20)
+    p.add_argument("--threads", type=int, default=os.cpu_count())
+    p.add_argument("--output", default="docs/benchmarks.md")
+    return p.parse_args()
+
+
+def run(command, threads):
+    environment = dict(os.environ, OMP_NUM_THREADS=str(threads), TOKENIZERS_PARALLELISM="false")
+    environment.pop("OPENBLAS_CORETYPE", None)
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    if done.returncode != 0:
+        sys.exit(f"compare: {' '.join(command)} failed:\n{done.stderr[-2000:]}")
+    return json.loads(done.stdout.strip().splitlines()[-1])
+
+
+def rival(script, *flags):
+    return lambda a: run([sys.executable, os.path.join(HERE, script), "--model", a.model, "--data", a.data, "--threads", str(a.threads),
+                          "--seconds", str(a.seconds), *flags], a.threads)
+
+
+def muster_train(kind, *flags):
+    def one(a):
+        with tempfile.TemporaryDirectory() as out:
+            start = ["--model", a.model] if kind == "minilm" else ["--config_name", "roberta-base", "--tokenizer", a.model]
+            command = [a.muster, "train", *start, "--data", a.data, "--output_dir", out + "/o", "--per_device_train_batch_size", "32", "--save_strategy", "no",
+                       "--threads", str(a.threads), "--learning_rate", "2e-5", "--log_level", "warning", "--json", *flags]
+            probe = run([*command, "--max_steps", "4"], a.threads)
+            rate = probe["train_steps_per_second"]
+            steps = max(8, int(rate * a.seconds))
+            command[command.index(out + "/o")] = out + "/p"
+            result = run([*command, "--max_steps", str(steps)], a.threads)
+            return {"seq_per_s": result["train_samples_per_second"]}
+    return one
+
+
+def muster_infer(kind, *flags):
+    def one(a):
+        with tempfile.TemporaryDirectory() as out:
+            start = ["--model", a.model] if kind == "minilm" else ["--config_name", "roberta-base", "--tokenizer", a.model]
+            run([a.muster, "train", *start, "--data", a.data, "--output_dir", out + "/o", "--max_steps", "1", "--save_strategy", "no", "--log_level", "warning", "--json"], a.threads)
+            result = run([a.muster, "eval", "--model", out + "/o", "--data", a.data, "--split", "train", "--per_device_eval_batch_size", "32", "--threads", str(a.threads), "--json", *flags], a.threads)
+            return {"seq_per_s": result["rows"] / result["seconds"]}
+    return one
+
+
+WORK = {
+    "minilm-train": ("MiniLM 6x384, fine-tuning, 32 tweets a batch", [
+        ("muster (auto)", muster_train("minilm")),
+        ("PyTorch f32", rival("train_pytorch.py", "--kind", "minilm", "--dtype", "f32")),
+        ("PyTorch bf16 autocast", rival("train_pytorch.py", "--kind", "minilm", "--dtype", "bf16"))]),
+    "roberta-train": ("RoBERTa-base shape, fine-tuning, 32 tweets a batch", [
+        ("muster (auto)", muster_train("roberta")),
+        ("PyTorch f32", rival("train_pytorch.py", "--kind", "roberta", "--dtype", "f32")),
+        ("PyTorch bf16 autocast", rival("train_pytorch.py", "--kind", "roberta", "--dtype", "bf16"))]),
+    "minilm-infer": ("MiniLM 6x384, labelling, batches of 32 tweets", [
+        ("muster (auto)", muster_infer("minilm")),
+        ("PyTorch f32", rival("infer_rivals.py", "--kind", "minilm", "--engine", "torch")),
+        ("ONNX Runtime f32", rival("infer_rivals.py", "--kind", "minilm", "--engine", "onnxruntime")),
+        ("OpenVINO", rival("infer_rivals.py", "--kind", "minilm", "--engine", "openvino"))]),
+    "roberta-infer": ("RoBERTa-base shape, labelling, batches of 32 tweets", [
+        ("muster (auto)", muster_infer("roberta")),
+        ("PyTorch f32", rival("infer_rivals.py", "--kind", "roberta", "--engine", "torch")),
+        ("ONNX Runtime f32", rival("infer_rivals.py", "--kind", "roberta", "--engine", "onnxruntime")),
+        ("OpenVINO", rival("infer_rivals.py", "--kind", "roberta", "--engine", "openvino"))]),
+}
+
+
+def main():
+    a = arguments()
+    names = a.work.split(",")
+    for name in names:
+        if name not in WORK:
+            sys.exit(f"compare: unknown work '{name}': have {', '.join(WORK)}")
+    doctor = json.loads(subprocess.run([a.muster, "doctor", "--json"], capture_output=True, text=True, check=True).stdout)
+    results = []
+    for name in names:
+        title, contestants = WORK[name]
+        rates = {who: [] for who, _ in contestants}
+        for r in range(a.rounds):
+            for who, measure in contestants:
+                rates[who].append(measure(a)["seq_per_s"])
+                print(f"{name} round {r + 1}/{a.rounds} {who}: {rates[who][-1]:.1f} texts/s", file=sys.stderr, flush=True)
+        medians = {who: statistics.median(v) for who, v in rates.items()}
+        ours = medians[contestants[0][0]]
+        best = max(v for who, v in medians.items() if who != contestants[0][0])
+        results.append({"work": name, "title": title, "texts_per_s": medians, "all": rates, "ratio_to_best_rival": ours / best})
+    lines = ["# Benchmarks", "", "Written by `bench/compare`: muster and its rivals in turns on one machine, texts per second, medians of "
+             f"{a.rounds} rounds, {a.threads} threads.", "", f"Machine: {doctor['processor']}, {doctor['cores']} cores, {doctor['features']}; muster {doctor['muster']} "
+             f"at {doctor['isa']}, precision {doctor['precision']}. {time.strftime('%Y-%m-%d')}.", "", "The texts are the demo's tweets (scripts/fetch-demo), padded to the longest of the batch for the "
+             "rivals, packed for muster. Rivals: PyTorch 2.15.0, Transformers 5.24.0, ONNX Runtime 1.32.0, OpenVINO 2026.4.1.", ""]
+    for result in results:
+        lines += [f"## {result['title']}", "", "| engine | texts/s | muster is |", "|---|---|---|"]
+        ours = next(iter(result["texts_per_s"].values()))
+        for who, rate in result["texts_per_s"].items():
+            lines.append(f"| {who} | {rate:.1f} | {'' if who.startswith('muster') else f'{ours / rate:.2f}x as fast'} |")
+        lines.append("")
+    with open(a.output + ".part", "w") as f:
+        f.write("\n".join(lines))
+    os.replace(a.output + ".part", a.output)
+    with open(os.path.splitext(a.output)[0] + ".json", "w") as f:
+        json.dump({"machine": doctor, "threads": a.threads, "rounds": a.rounds, "results": results}, f, indent=1)
+    print("\n".join(lines))
+
+
+main()
