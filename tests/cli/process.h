@@ -29,6 +29,7 @@ class Process {
   Process(const Process&) = delete;
   Process& operator=(const Process&) = delete;
 
+  [[nodiscard]] pid_t id() const { return pid_; }
   void signal(int number) const;
   /// Waits until standard error holds `text`; false when the program ended or 60 s passed.
   bool wait_for(const std::string& text);
