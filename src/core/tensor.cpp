@@ -62,7 +62,16 @@ void convert(const TensorView& from, const TensorView& to) {
     if (n) std::memcpy(to.data, from.data, from.bytes());
     return;
   }
-  for (int64_t i = 0; i < n; ++i) store(to, i, load(from, i));
+  // The pairs that whole checkpoints are made of have loops of their own.
+  if (from.dtype == DType::bf16 && to.dtype == DType::f32) {
+    for (int64_t i = 0; i < n; ++i) static_cast<float*>(to.data)[i] = to_f32(static_cast<const BF16*>(from.data)[i]);
+  } else if (from.dtype == DType::f16 && to.dtype == DType::f32) {
+    for (int64_t i = 0; i < n; ++i) static_cast<float*>(to.data)[i] = to_f32(static_cast<const F16*>(from.data)[i]);
+  } else if (from.dtype == DType::f32 && to.dtype == DType::bf16) {
+    for (int64_t i = 0; i < n; ++i) static_cast<BF16*>(to.data)[i] = to_bf16(static_cast<const float*>(from.data)[i]);
+  } else {
+    for (int64_t i = 0; i < n; ++i) store(to, i, load(from, i));
+  }
 }
 
 }  // namespace muster
