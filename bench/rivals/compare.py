@@ -16,6 +16,7 @@ def arguments():
     p.add_argument("--rounds", type=int, default=3)
     p.add_argument("--seconds", type=float, default=20)
     p.add_argument("--threads", type=int, default=os.cpu_count())
+    p.add_argument("--accuracy_data", help="folder in the TweetEval layout for the work 'accuracy' (default: the demo's)")
     p.add_argument("--output", default="docs/benchmarks.md")
     return p.parse_args()
 
@@ -59,6 +60,31 @@ def muster_infer(kind, *flags):
     return one
 
 
+def muster_accuracy(a, flag, seed):
+    with tempfile.TemporaryDirectory() as out:
+        run([a.muster, "train", "--model", a.model, "--data", a.accuracy_data, "--output_dir", out + "/o", "--num_train_epochs", "4", "--learning_rate", "1e-4",
+             "--per_device_train_batch_size", "32", "--warmup_ratio", "0.06", "--weight_decay", "0.01", "--max_seq_length", "128", "--save_strategy", "no",
+             "--seed", str(seed), "--threads", str(a.threads), "--log_level", "warning", "--json", flag], a.threads)
+        return run([a.muster, "eval", "--model", out + "/o", "--data", a.accuracy_data, "--split", "test", "--threads", str(a.threads), "--json", flag], a.threads)
+
+
+def torch_accuracy(a, dtype, seed):
+    return run([sys.executable, os.path.join(HERE, "accuracy_pytorch.py"), "--model", a.model, "--data", a.accuracy_data, "--dtype", dtype, "--threads",
+                str(a.threads), "--seed", str(seed)], a.threads)
+
+
+def accuracy(a):
+    """MiniLM, 4 epochs, batch 32, lr 1e-4, 6 % warm-up: accuracy and macro-F1 of three seeds each."""
+    contestants = [("muster f32", lambda s: muster_accuracy(a, "--fp32", s)), ("muster bf16", lambda s: muster_accuracy(a, "--bf16", s)),
+                   ("PyTorch f32", lambda s: torch_accuracy(a, "f32", s)), ("PyTorch bf16 autocast", lambda s: torch_accuracy(a, "bf16", s))]
+    rows = []
+    for who, measure in contestants:
+        scores = [measure(seed) for seed in (1, 2, 3)]
+        rows.append({"engine": who, "accuracy": [s["accuracy"] for s in scores], "f1_macro": [s["f1_macro"] for s in scores]})
+        print(f"accuracy {who}: {rows[-1]}", file=sys.stderr, flush=True)
+    return rows
+
+
 WORK = {
     "minilm-train": ("MiniLM 6x384, fine-tuning, 32 tweets a batch", [
         ("muster (auto)", muster_train("minilm")),
@@ -83,7 +109,8 @@ WORK = {
 
 def main():
     a = arguments()
-    names = a.work.split(",")
+    a.accuracy_data = a.accuracy_data or a.data
+    names = [name for name in a.work.split(",") if name != "accuracy"]
     for name in names:
         if name not in WORK:
             sys.exit(f"compare: unknown work '{name}': have {', '.join(WORK)}")
@@ -110,11 +137,19 @@ def main():
         for who, rate in result["texts_per_s"].items():
             lines.append(f"| {who} | {rate:.1f} | {'' if who.startswith('muster') else f'{ours / rate:.2f}x as fast'} |")
         lines.append("")
+    scores = accuracy(a) if "accuracy" in a.work.split(",") else []
+    if scores:
+        lines += [f"## Accuracy on {os.path.basename(os.path.normpath(a.accuracy_data))}", "", "MiniLM, 4 epochs, batch 32, lr 1e-4, 6 % warm-up, seeds 1, 2, 3.", "",
+                  "| engine | accuracy | macro-F1 | mean accuracy | mean macro-F1 |", "|---|---|---|---|---|"]
+        for row in scores:
+            each = lambda key: " ".join(f"{v:.3f}" for v in row[key])
+            lines.append(f"| {row['engine']} | {each('accuracy')} | {each('f1_macro')} | {statistics.mean(row['accuracy']):.3f} | {statistics.mean(row['f1_macro']):.3f} |")
+        lines.append("")
     with open(a.output + ".part", "w") as f:
         f.write("\n".join(lines))
     os.replace(a.output + ".part", a.output)
     with open(os.path.splitext(a.output)[0] + ".json", "w") as f:
-        json.dump({"machine": doctor, "threads": a.threads, "rounds": a.rounds, "results": results}, f, indent=1)
+        json.dump({"machine": doctor, "threads": a.threads, "rounds": a.rounds, "results": results, "accuracy": scores}, f, indent=1)
     print("\n".join(lines))
 
 
