@@ -27,7 +27,7 @@ const std::vector<Row>& rows() {
       {"output_dir", &A::output_dir, false, "where the model, checkpoints and logs are written"},
       {"overwrite_output_dir", &A::overwrite_output_dir, false, "replace an earlier run found in output_dir"},
       {"resume_from_checkpoint", &A::resume_from_checkpoint, false,
-       "go on from a checkpoint folder, or from the newest whole one of output_dir (latest)"},
+       "go on from a checkpoint folder, or from the newest whole one of output_dir (latest; auto: if there is one)"},
       {"ignore_mismatched_sizes", &A::ignore_mismatched_sizes, false,
        "initialise the head anew when the model's has another number of classes"},
       {"num_train_epochs", &A::num_train_epochs, true, "passes over the training data; may be a fraction"},

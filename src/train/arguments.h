@@ -16,7 +16,8 @@ enum class Strategy { no, epoch, steps };
 struct TrainingArguments {
   std::string output_dir = "trainer_output";
   bool overwrite_output_dir = false;
-  std::string resume_from_checkpoint;  // empty: start anew; "latest" or "true": the newest whole one of output_dir; else a folder
+  std::string
+      resume_from_checkpoint;  // empty: start anew; "latest" or "true": the newest whole one of output_dir ("auto": if any); else a folder
   bool ignore_mismatched_sizes = false;
 
   double num_train_epochs = 3;

@@ -76,6 +76,8 @@ void validate(const TrainingArguments& a, bool has_eval_data) {
 BestMetric best_metric(const TrainingArguments& a) {
   BestMetric best{a.metric_for_best_model.empty() ? "eval_loss" : a.metric_for_best_model, false};
   if (!best.key.starts_with("eval_")) best.key = "eval_" + best.key;
+  // Scripts that average over the classes themselves log these names.
+  if (best.key == "eval_f1" || best.key == "eval_recall" || best.key == "eval_precision") best.key += "_macro";
   best.greater_is_better = a.greater_is_better.value_or(!best.key.ends_with("loss"));
   return best;
 }

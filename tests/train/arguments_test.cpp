@@ -95,6 +95,8 @@ TEST(Arguments, the_best_metric_has_a_direction) {
   a.metric_for_best_model = "f1_macro";
   EXPECT_EQ(best_metric(a).key, "eval_f1_macro");
   EXPECT_TRUE(best_metric(a).greater_is_better);
+  a.metric_for_best_model = "eval_recall";
+  EXPECT_EQ(best_metric(a).key, "eval_recall_macro");
   a.greater_is_better = false;
   EXPECT_FALSE(best_metric(a).greater_is_better);
 }
