@@ -109,7 +109,7 @@ const LoaderOptions& Loader::options() const { return state_->options; }
 Batch Loader::batch(int64_t epoch, int64_t index) const {
   const State& s = *state_;
   if (epoch < 0 || index < 0 || index >= s.batches)
-    throw Error(ErrorKind::invalid_argument, "[loader] batch {} of epoch {} does not exist: {} a epoch", index, epoch, s.batches);
+    throw Error(ErrorKind::invalid_argument, "[loader] batch {} of epoch {} does not exist: {} an epoch", index, epoch, s.batches);
   const auto order = s.order_for(epoch);
   const bool by_tokens = !s.borders.empty();
   const int64_t begin = by_tokens ? s.borders[static_cast<size_t>(index)] : index * s.global_batch();
