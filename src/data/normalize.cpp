@@ -56,24 +56,18 @@ Normalization parse_normalization(std::string_view name) {
 
 std::string_view name_of(Normalization mode) {
   switch (mode) {
-    case Normalization::none:
-      return "none";
-    case Normalization::timelms:
-      return "timelms";
-    case Normalization::model_card:
-      return "model_card";
+    case Normalization::none: return "none";
+    case Normalization::timelms: return "timelms";
+    case Normalization::model_card: return "model_card";
   }
   return "?";
 }
 
 std::string normalize_tweet(std::string_view text, Normalization mode) {
   switch (mode) {
-    case Normalization::timelms:
-      return clean_timelms(text);
-    case Normalization::model_card:
-      return clean_model_card(text);
-    case Normalization::none:
-      break;
+    case Normalization::timelms: return clean_timelms(text);
+    case Normalization::model_card: return clean_model_card(text);
+    case Normalization::none: break;
   }
   return std::string(text);
 }

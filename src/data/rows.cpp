@@ -23,15 +23,11 @@ std::optional<std::string> text_problem(std::string_view text) {
 RawRows read_rows(const Source& source, const ReadOptions& options, BadRows& bad) {
   switch (source.format) {
     case Format::tweeteval:
-    case Format::text:
-      return read_line_rows(source, options, bad);
+    case Format::text: return read_line_rows(source, options, bad);
     case Format::csv:
-    case Format::tsv:
-      return read_csv_rows(source, options, bad);
-    case Format::jsonl:
-      return read_jsonl_rows(source, options, bad);
-    case Format::automatic:
-      break;
+    case Format::tsv: return read_csv_rows(source, options, bad);
+    case Format::jsonl: return read_jsonl_rows(source, options, bad);
+    case Format::automatic: break;
   }
   MUSTER_ASSERT(!"a format");
 }

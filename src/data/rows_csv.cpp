@@ -39,12 +39,10 @@ RawRows read_csv_rows(const Source& source, const ReadOptions& options, BadRows&
   CsvReader reader(content, source.format == Format::tsv ? '\t' : ',', options.quotes, file);
   std::vector<std::string> header, fields;
   switch (reader.next(header)) {
-    case CsvReader::Result::end:
-      throw Error(ErrorKind::invalid_argument, "{}: the file is empty; give one with a header and rows", file);
+    case CsvReader::Result::end: throw Error(ErrorKind::invalid_argument, "{}: the file is empty; give one with a header and rows", file);
     case CsvReader::Result::bad:
       throw Error(ErrorKind::invalid_argument, "{}:{}: the header cannot be read: {}", file, reader.line(), reader.reason());
-    case CsvReader::Result::record:
-      break;
+    case CsvReader::Result::record: break;
   }
   for (const std::string& name : header)
     if (const auto problem = text_problem(name))

@@ -19,26 +19,15 @@ void throw_write_error(const std::string& path, std::string_view what, int errno
   const char* advice = "";
   switch (errno_value) {
     case ENOSPC:
-    case EDQUOT:
-      advice = "; free space there or choose another folder";
-      break;
-    case EFBIG:
-      advice = "; raise the file size limit (ulimit -f) or choose another file system";
-      break;
+    case EDQUOT: advice = "; free space there or choose another folder"; break;
+    case EFBIG: advice = "; raise the file size limit (ulimit -f) or choose another file system"; break;
     case EROFS:
     case EACCES:
-    case EPERM:
-      advice = "; choose a folder you may write to";
-      break;
+    case EPERM: advice = "; choose a folder you may write to"; break;
     case ENOENT:
-    case ENOTDIR:
-      advice = "; create its folder first";
-      break;
-    case ENAMETOOLONG:
-      advice = "; choose a shorter name";
-      break;
-    default:
-      break;
+    case ENOTDIR: advice = "; create its folder first"; break;
+    case ENAMETOOLONG: advice = "; choose a shorter name"; break;
+    default: break;
   }
   throw Error(ErrorKind::io, "cannot write {} ({}): {}{}", path, what, errno_text(errno_value), advice);
 }

@@ -80,9 +80,7 @@ Tensor SafetensorsFile::load_f32(const std::string& name) const {
       for (size_t i = 0; i < n; ++i) to[i] = static_cast<float>(data[i]);
       break;
     }
-    default:
-      convert(from, result.view());
-      break;
+    default: convert(from, result.view()); break;
   }
   return result;
 }

@@ -15,22 +15,14 @@ struct WrittenType {
 };
 WrittenType written_type(DType dtype) {
   switch (dtype) {
-    case DType::i64:
-      return {"I64", 0};
-    case DType::f64:
-      return {"F64", 1};
-    case DType::f32:
-      return {"F32", 2};
-    case DType::i32:
-      return {"I32", 3};
-    case DType::bf16:
-      return {"BF16", 4};
-    case DType::f16:
-      return {"F16", 5};
-    case DType::u8:
-      return {"U8", 6};
-    case DType::boolean:
-      return {"BOOL", 7};
+    case DType::i64: return {"I64", 0};
+    case DType::f64: return {"F64", 1};
+    case DType::f32: return {"F32", 2};
+    case DType::i32: return {"I32", 3};
+    case DType::bf16: return {"BF16", 4};
+    case DType::f16: return {"F16", 5};
+    case DType::u8: return {"U8", 6};
+    case DType::boolean: return {"BOOL", 7};
   }
   MUSTER_ASSERT(!"a dtype");
 }

@@ -20,18 +20,10 @@ class DatasetFuzz : public WrittenFolder {
       for (size_t change = 0, changes = below(6); change < changes && content.size() > 1; ++change) {
         const size_t at = below(content.size());
         switch (below(4)) {
-          case 0:
-            content[at] = static_cast<char>(random.next());
-            break;
-          case 1:
-            content.insert(at, 1, tokens[below(tokens.size())]);
-            break;
-          case 2:
-            content.erase(at, 1 + below(5));
-            break;
-          default:
-            content[at] = tokens[below(tokens.size())];
-            break;
+          case 0: content[at] = static_cast<char>(random.next()); break;
+          case 1: content.insert(at, 1, tokens[below(tokens.size())]); break;
+          case 2: content.erase(at, 1 + below(5)); break;
+          default: content[at] = tokens[below(tokens.size())]; break;
         }
       }
       write(name, content);

@@ -35,21 +35,11 @@ TEST_F(SafetensorsFuzz, MutationsAreRefusedOrReadable) {
     for (size_t change = 0; change < changes && content.size() > 1; ++change) {
       const size_t at = below(below(4) == 0 ? std::min<size_t>(content.size(), 8) : content.size());
       switch (below(5)) {
-        case 0:
-          content[at] = static_cast<char>(random.next());
-          break;
-        case 1:
-          content[at] = kTokens[below(kTokens.size())];
-          break;
-        case 2:
-          content.insert(at, 1, kTokens[below(kTokens.size())]);
-          break;
-        case 3:
-          content.erase(at, 1 + below(8));
-          break;
-        default:
-          content.resize(at);
-          break;
+        case 0: content[at] = static_cast<char>(random.next()); break;
+        case 1: content[at] = kTokens[below(kTokens.size())]; break;
+        case 2: content.insert(at, 1, kTokens[below(kTokens.size())]); break;
+        case 3: content.erase(at, 1 + below(8)); break;
+        default: content.resize(at); break;
       }
     }
     // Not atomically: syncing thousands of files would test the disk.
