@@ -113,6 +113,7 @@ std::function<int()> declare_train(CLI::App& app) {
   app.add_option("--text_column", flags->read.text_column, "column or key of the text")->capture_default_str();
   app.add_option("--text_pair_column", flags->read.text_pair_column, "column or key of a second text");
   app.add_option("--label_column", flags->read.label_column, "column or key of the label")->capture_default_str();
+  app.add_flag_callback("--no_quotes", [flags] { flags->read.quotes = false; }, "CSV and TSV: a double quote is a character like others");
   app.add_flag("--skip_bad_rows", flags->read.skip_bad_rows, "leave bad rows out, count and print them");
   app.add_option("--normalize", flags->normalize, "tweet clean-up: none, timelms or model_card")->capture_default_str();
   app.add_option("--backend", flags->backend, "cpu, or ref (slow: the reference)")->check(CLI::IsMember({"cpu", "ref"}))->capture_default_str();
