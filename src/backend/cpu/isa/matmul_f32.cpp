@@ -127,16 +127,24 @@ void pack_turned(const PackSource& s, const PanelLayout& layout, int64_t block, 
 /// Lines side by side: each k is a row that is cut among the panels.
 template <int kWidth, bool kRound, typename T>
 void pack_rows(const PackSource& s, const PanelLayout& layout, int64_t block, int64_t begin, int64_t end, float* packed) {
+  constexpr int kReach = (kWidth + kLanes - 1) / kLanes * kLanes;  // lines that whole vectors touch
   const int64_t k0 = layout.begin(block), depth = layout.depth(block);
+  const int64_t whole = s.lines < kReach ? begin : std::clamp((s.lines - kReach) / kWidth + 1, begin, end);
   for (int64_t k = 0; k < depth; ++k) {
     const T* row = reinterpret_cast<const T*>(s.data) + (k0 + k) * s.stride;
     float* to = packed + layout.offset(block, begin) + k * kWidth;
-    for (int64_t panel = begin; panel < end; ++panel, to += depth * kWidth)
+    const bool last = k + 1 == depth;
+    int64_t panel = begin;
+    if (!last || kReach == kWidth) {  // what a store puts beyond its panel's width is the next k, written after it
+      for (; panel < whole; ++panel, to += depth * kWidth)
+        for (int first = 0; first < kWidth; first += kLanes) store(to + first, load_lines<kRound>(row + panel * kWidth + first, kLanes));
+    }
+    for (; panel < end; ++panel, to += depth * kWidth)
       for (int first = 0; first < kWidth; first += kLanes) {
         const int64_t line = panel * kWidth + first;
         const int width = std::min(kWidth - first, kLanes), live = static_cast<int>(std::clamp<int64_t>(s.lines - line, 0, kLanes));
         const VecF v = load_lines<kRound>(row + line, live);
-        width == kLanes || k + 1 < depth ? store(to + first, v) : store_part(to + first, v, width);
+        width == kLanes || !last ? store(to + first, v) : store_part(to + first, v, width);
       }
   }
 }
