@@ -61,8 +61,7 @@ class Writer {
 std::vector<float> scores_of(std::span<const float> logits, ScoreFunction function) {
   std::vector<float> out(logits.begin(), logits.end());
   switch (function) {
-    case ScoreFunction::none:
-      break;
+    case ScoreFunction::none: break;
     case ScoreFunction::sigmoid:
       for (float& x : out) x = static_cast<float>(1.0 / (1.0 + std::exp(-static_cast<double>(x))));
       break;

@@ -155,14 +155,9 @@ TEST(HttpLimits, RandomBytesNeverBreakTheServer) {
       for (uint32_t edits = 1 + random.below(4); edits > 0; --edits) {
         const size_t at = random.below(static_cast<uint32_t>(bytes.size()));
         switch (random.below(3)) {
-          case 0:
-            bytes[at] = static_cast<char>(random.next());
-            break;
-          case 1:
-            bytes.erase(at, 1 + random.below(20));
-            break;
-          default:
-            bytes.insert(at, bytes.substr(random.below(static_cast<uint32_t>(bytes.size())), random.below(20)));
+          case 0: bytes[at] = static_cast<char>(random.next()); break;
+          case 1: bytes.erase(at, 1 + random.below(20)); break;
+          default: bytes.insert(at, bytes.substr(random.below(static_cast<uint32_t>(bytes.size())), random.below(20)));
         }
         if (bytes.empty()) break;
       }
