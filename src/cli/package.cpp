@@ -68,6 +68,7 @@ int run(const Flags& flags) {
   manifest.muster_version = kVersion;
   manifest.model_type = config.model_type;
   manifest.labels = config.labels;
+  manifest.created_by = {{"program", std::string("muster ") + kVersion}, {"compiler", std::string("gcc ") + __VERSION__}, {"architecture", models::architecture_of(config)}};
   storage::write_manifest(root.string(), manifest);
   storage::pack_tar_gz(root.string(), flags.output);
   const auto bytes = fs::file_size(flags.output);

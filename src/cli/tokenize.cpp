@@ -25,13 +25,25 @@ void list(std::string& out, std::string_view name, const std::vector<T>& values,
   out += "]";
 }
 
+/// Byte offsets become character offsets, each in the text that its token came from.
+void count_characters(text::Encoding& e, std::string_view text, std::string_view pair) {
+  for (const uint8_t which : {uint8_t{0}, uint8_t{1}}) {
+    std::vector<text::Offsets> bytes;
+    for (size_t i = 0; i < e.offsets.size(); ++i)
+      if (e.text_index[i] == which) bytes.push_back(e.offsets[i]);
+    const std::vector<text::Offsets> characters = text::char_offsets(which == 0 ? text : pair, bytes);
+    for (size_t i = 0, next = 0; i < e.offsets.size(); ++i)
+      if (e.text_index[i] == which) e.offsets[i] = characters[next++];
+  }
+}
+
 int run(const Flags& flags) {
   const ModelSource source(flags.model);
   const text::Tokenizer tokenizer = text::Tokenizer::load(source.folder());
   const text::EncodeOptions options{!flags.no_special_tokens, flags.max_length};
   const auto take = [&](std::string&& text) {
     text::Encoding e = flags.pair.empty() ? tokenizer.encode(text, options) : tokenizer.encode_pair(text, flags.pair, options);
-    if (flags.char_offsets) e.offsets = text::char_offsets(text, e.offsets);
+    if (flags.char_offsets) count_characters(e, text, flags.pair);
     std::string line = "{";
     list(line, "ids", e.ids, [](int32_t id) { return std::to_string(id); });
     list(line, "tokens", e.tokens, [](const std::string& token) { return json_string(token); });

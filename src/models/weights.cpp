@@ -156,8 +156,8 @@ void save_parameters(const std::string& folder, const ModelConfig& config, const
     throw Error(ErrorKind::invalid_argument, "cannot save {}: {} parameters were given, but the model has {}", folder, parameters.size(),
                 table.size());
   storage::make_folders(folder);
-  storage::write_safetensors(folder + "/model.safetensors", tensors);
   write_config(folder, config);
+  storage::write_safetensors(folder + "/model.safetensors", tensors);  // last: it marks the folder as finished
 }
 
 }  // namespace muster::models

@@ -88,6 +88,10 @@ TEST_F(Verbs, TokenizePrintsJsonLines) {
   EXPECT_EQ(line["tokens"].dump(), R"(["[CLS]","a","lovely","day","[SEP]"])");
   EXPECT_EQ(line["offsets"].dump(), "[[0,0],[0,1],[2,8],[9,12],[0,0]]");
   EXPECT_EQ(line["ids"].size(), 5U);
+  // Offsets of a pair are each in its own text; the second is longer than the first and not ASCII.
+  const Finished pair = run({"tokenize", "--model", path("out"), "a", "--pair", "\u00e9\u00e9 the lovely day", "--char_offsets"});
+  ASSERT_EQ(pair.code, 0) << pair.err;
+  EXPECT_EQ(nlohmann::json::parse(pair.out)["offsets"].dump(), "[[0,0],[0,1],[0,0],[0,2],[3,6],[7,13],[14,17],[0,0]]");
 }
 
 TEST_F(Verbs, PackageServePredictStop) {
