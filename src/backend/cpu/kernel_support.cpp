@@ -1,3 +1,4 @@
+// The base-code side of the kernels: loops, scratch, errors, attention's work list and the choice of a table.
 #include "backend/cpu/kernel_support.h"
 
 #include <algorithm>

@@ -39,8 +39,8 @@ inline VecF exp_normal(VecF x) {
   return float_of(bits_of(p) + (bits_of(shifted) << 23));  // the rest of 1.5 * 2^23 is shifted out
 }
 
-/// exp(x) for x <= 88, as far as f32 is normal: 0 below -87; NaN stays NaN. For softmax, whose largest term is 1.
-inline VecF exp_of_softmax(VecF x) {
+/// exp(x) for x <= 88, as far as f32 is normal: 0 below -87; NaN stays NaN. For terms of a softmax, the largest of which is 1.
+inline VecF exp_flushed(VecF x) {
   const VecU keep = reinterpret_cast<VecU>(~(x < splat(-87.0f)));
   return float_of(bits_of(exp_normal(x)) & keep);
 }

@@ -12,7 +12,7 @@ inline VecF gelu(VecF x) {
 
 /// Phi(x) + x * phi(x).
 inline VecF gelu_slope(VecF x) {
-  const VecF cdf = fma(erf(x * 0.707106781f), splat(0.5f), splat(0.5f)), density = exp(-0.5f * (x * x)) * 0.398942280f;
+  const VecF cdf = fma(erf(x * 0.707106781f), splat(0.5f), splat(0.5f)), density = exp_flushed(-0.5f * (x * x)) * 0.398942280f;
   return fma(x, density, cdf);
 }
 

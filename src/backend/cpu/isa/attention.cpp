@@ -86,7 +86,7 @@ inline void softmax_tile(float* scores, int64_t keys, bool first, float& largest
       for (int64_t i = 0; i < width; i += kLanes) store(out + i, load(out + i) * correction);
   }
   each_vector(keys, [&](int64_t i, int count) {
-    const VecF p = keep_lanes(exp_of_softmax(load(scores + i) - now), count, 0.0f);
+    const VecF p = keep_lanes(exp_flushed(load(scores + i) - now), count, 0.0f);
     store(scores + i, p);
     sum_lanes += p;
   });
@@ -215,7 +215,7 @@ class Backward {
       words = dropout_words(p_.dropout, index, keys, buffer);
     }
     for (int64_t i = 0; i < keys; i += kLanes) {
-      const VecF p = exp_of_softmax(load(weights + i) - lse), dp = load(d_scores + i);
+      const VecF p = exp_flushed(load(weights + i) - lse), dp = load(d_scores + i);
       const VecF factor = dropped ? dropout_factors(p_.dropout.rate, words + i) : splat(1.0f);
       store(weights + i, p * factor);
       store(d_scores + i, p * (dp * factor - delta));

@@ -5,12 +5,12 @@ namespace muster::cpu::MUSTER_ISA_NAMESPACE {
 namespace {
 
 float log1(float x) { return log(splat(x))[0]; }
-float exp1(float x) { return exp(splat(x))[0]; }
+float exp1(float x) { return exp_flushed(splat(x))[0]; }
 
 /// Sum of exp(x - shift) over x [n].
 template <typename T>
 float sum_exp(const T* x, int64_t n, float shift) {
-  return sum_vectors(n, [&](int64_t i, int count) { return keep_lanes(exp(load_n(x + i, count) - shift), count, 0.0f); });
+  return sum_vectors(n, [&](int64_t i, int count) { return keep_lanes(exp_flushed(load_n(x + i, count) - shift), count, 0.0f); });
 }
 
 template <typename T>
@@ -45,14 +45,14 @@ void grad_row(const CrossEntropyGrad& p, int64_t r) {
   }
   const float lse = p.lse[r], ct = p.ct[r], spread = p.smoothing / static_cast<float>(p.classes);
   const float at_label = ct * (exp1(to_float(x[label]) - lse) - spread - (1.0f - p.smoothing));
-  each_vector(p.classes, [&](int64_t i, int count) { store_n(d + i, ct * (exp(load_n(x + i, count) - lse) - spread), count); });
+  each_vector(p.classes, [&](int64_t i, int count) { store_n(d + i, ct * (exp_flushed(load_n(x + i, count) - lse) - spread), count); });
   set(d[label], at_label);
 }
 
 template <typename T>
 void softmax_row(const T* x, T* out, int64_t n) {
   const float largest = max_of(x, n), inverse = 1.0f / sum_exp(x, n, largest);
-  each_vector(n, [&](int64_t i, int count) { store_n(out + i, exp(load_n(x + i, count) - largest) * inverse, count); });
+  each_vector(n, [&](int64_t i, int count) { store_n(out + i, exp_flushed(load_n(x + i, count) - largest) * inverse, count); });
 }
 
 }  // namespace

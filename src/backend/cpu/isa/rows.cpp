@@ -4,6 +4,7 @@
 namespace muster::cpu::MUSTER_ISA_NAMESPACE {
 
 void gather_rows(const Context& context, DType dtype, const void* table, const int32_t* ids, void* out, int64_t n, int64_t width) {
+  if (width == 0) return;
   const size_t bytes = static_cast<size_t>(width) * size_of(dtype);
   parallel_ranges(context, n, rows_per_chunk(width), [&](int64_t begin, int64_t end, int) {
     for (int64_t i = begin; i < end; ++i)
@@ -66,7 +67,7 @@ void row_max(const Context& context, DType dtype, const void* x, float* out, int
     const auto* from = static_cast<const decltype(t)*>(x);
     parallel_ranges(context, rows, rows_per_chunk(width), [&](int64_t begin, int64_t end, int) {
       for (int64_t r = begin; r < end; ++r) {
-        VecF nan{};  // x * 0 is NaN for NaN (and infinities, which max_of sees)
+        VecF nan{};  // the NaN lanes of the row: max_of may lose them
         each_vector(width, [&](int64_t i, int count) {
           const VecF v = load_n(from + r * width + i, count);
           nan = v == v ? nan : v;
