@@ -123,8 +123,12 @@ class BodyShare {
   /// False when that is more than there is.
   bool grow_to(size_t bytes) {
     const size_t more = bytes - held_;
+    if ((shared_.body_bytes += more) > shared_.options.max_total_body_bytes) {
+      shared_.body_bytes -= more;  // at once: a refused request must not push others over the bound
+      return false;
+    }
     held_ = bytes;
-    return (shared_.body_bytes += more) <= shared_.options.max_total_body_bytes;
+    return true;
   }
 
  private:
