@@ -9,20 +9,25 @@ using graph::SymbolValues;
 
 Signature signature_of(const Graph& graph) {
   Signature s;
-  for (const int32_t n : graph.leaves(Op::parameter)) s.parameters.push_back({graph.nodes[static_cast<size_t>(n)].name, graph.nodes[static_cast<size_t>(n)].types[0]});
-  for (const int32_t n : graph.leaves(Op::input)) s.inputs.push_back({graph.nodes[static_cast<size_t>(n)].name, graph.nodes[static_cast<size_t>(n)].types[0]});
+  for (const int32_t n : graph.leaves(Op::parameter))
+    s.parameters.push_back({graph.nodes[static_cast<size_t>(n)].name, graph.nodes[static_cast<size_t>(n)].types[0]});
+  for (const int32_t n : graph.leaves(Op::input))
+    s.inputs.push_back({graph.nodes[static_cast<size_t>(n)].name, graph.nodes[static_cast<size_t>(n)].types[0]});
   for (const graph::Output& o : graph.outputs) s.outputs.push_back({o.name, graph.type(o.value)});
   return s;
 }
 
 namespace {
 
-void check(const std::vector<Signature::Slot>& slots, const std::vector<TensorView>& tensors, const SymbolValues& values, const char* what) {
-  if (slots.size() != tensors.size()) throw Error(ErrorKind::invalid_argument, "[run] {} {}s given, the program has {}", tensors.size(), what, slots.size());
+void check(const std::vector<Signature::Slot>& slots, const std::vector<TensorView>& tensors, const SymbolValues& values,
+           const char* what) {
+  if (slots.size() != tensors.size())
+    throw Error(ErrorKind::invalid_argument, "[run] {} {}s given, the program has {}", tensors.size(), what, slots.size());
   for (size_t i = 0; i < slots.size(); ++i) {
     const Shape expected = slots[i].type.shape(values);
     if (tensors[i].dtype != slots[i].type.dtype || tensors[i].shape != expected)
-      throw Error(ErrorKind::invalid_argument, "[run] {} '{}' is {}{}, expected {}{}", what, slots[i].name, name_of(tensors[i].dtype), to_string(tensors[i].shape), name_of(slots[i].type.dtype), to_string(expected));
+      throw Error(ErrorKind::invalid_argument, "[run] {} '{}' is {}{}, expected {}{}", what, slots[i].name, name_of(tensors[i].dtype),
+                  to_string(tensors[i].shape), name_of(slots[i].type.dtype), to_string(expected));
   }
 }
 

@@ -30,7 +30,8 @@ struct Signature {
 };
 Signature signature_of(const graph::Graph& graph);
 
-/// Values of T, B, P from the concrete inputs. Throws Error(invalid_argument) that names the input when count, dtype or a size does not fit.
+/// Values of T, B, P from the concrete inputs. Throws Error(invalid_argument) that names the input when count, dtype or a size does not
+/// fit.
 graph::SymbolValues solve_symbols(const Signature& signature, const Bindings& io);
 
 /// Called with the index of an output as soon as it is final, in the order in which outputs become so.

@@ -35,10 +35,11 @@ void bash() {
   for (const Verb& verb : verbs()) std::cout << verb.name << ' ';
   std::cout << "--help --version\" -- \"$word\"))\n    return\n  fi\n  case ${COMP_WORDS[1]} in\n";
   for (const Verb& verb : verbs()) std::cout << "    " << verb.name << ") flags=\"" << joined(flags_of(verb)) << "\" ;;\n";
-  std::cout << "  esac\n"
-               "  if [[ $word == -* ]]; then COMPREPLY=($(compgen -W \"$flags\" -- \"$word\")); else COMPREPLY=($(compgen -f -- \"$word\")); fi\n"
-               "}\n"
-               "complete -o filenames -F _muster muster\n";
+  std::cout
+      << "  esac\n"
+         "  if [[ $word == -* ]]; then COMPREPLY=($(compgen -W \"$flags\" -- \"$word\")); else COMPREPLY=($(compgen -f -- \"$word\")); fi\n"
+         "}\n"
+         "complete -o filenames -F _muster muster\n";
 }
 
 void zsh() {

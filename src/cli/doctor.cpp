@@ -41,7 +41,14 @@ std::string memory_limit() {
 
 std::string features(const CpuInfo& info) {
   std::string text;
-  const std::pair<bool, const char*> all[] = {{info.avx2, "avx2"}, {info.fma, "fma"}, {info.avx512, "avx512"}, {info.avx512_bf16, "avx512_bf16"}, {info.avx512_vnni, "avx512_vnni"}, {info.amx_tile, "amx_tile"}, {info.amx_bf16, "amx_bf16"}, {info.amx_int8, "amx_int8"}};
+  const std::pair<bool, const char*> all[] = {{info.avx2, "avx2"},
+                                              {info.fma, "fma"},
+                                              {info.avx512, "avx512"},
+                                              {info.avx512_bf16, "avx512_bf16"},
+                                              {info.avx512_vnni, "avx512_vnni"},
+                                              {info.amx_tile, "amx_tile"},
+                                              {info.amx_bf16, "amx_bf16"},
+                                              {info.amx_int8, "amx_int8"}};
   for (const auto& [has, name] : all)
     if (has) text += (text.empty() ? "" : " ") + std::string(name);
   return text;
@@ -50,7 +57,8 @@ std::string features(const CpuInfo& info) {
 std::string temporary_space() {
   struct statvfs fs = {};
   const std::string folder = std::filesystem::temp_directory_path().string();
-  return statvfs(folder.c_str(), &fs) == 0 ? fmt::format("{:.1f} GiB free in {}", gibibytes(uint64_t{fs.f_bavail} * fs.f_frsize), folder) : "unknown";
+  return statvfs(folder.c_str(), &fs) == 0 ? fmt::format("{:.1f} GiB free in {}", gibibytes(uint64_t{fs.f_bavail} * fs.f_frsize), folder)
+                                           : "unknown";
 }
 
 std::vector<std::string> missing(const CpuInfo& info, Isa isa) {
@@ -61,7 +69,8 @@ std::vector<std::string> missing(const CpuInfo& info, Isa isa) {
   if (!info.avx512 && !info.amx_bf16) lines.push_back("AMX: products run in f32");
   std::ifstream huge("/sys/kernel/mm/transparent_hugepage/enabled");
   std::string modes;
-  if (std::getline(huge, modes) && modes.find("[never]") != std::string::npos) lines.push_back("transparent huge pages are off: echo madvise > /sys/kernel/mm/transparent_hugepage/enabled");
+  if (std::getline(huge, modes) && modes.find("[never]") != std::string::npos)
+    lines.push_back("transparent huge pages are off: echo madvise > /sys/kernel/mm/transparent_hugepage/enabled");
   return lines;
 }
 
@@ -76,7 +85,8 @@ int run(bool json) {
       {"isa", std::string(name_of(isa))},
       {"cores", std::to_string(info.logical_cores)},
       {"caches", fmt::format("L1d {} KiB, L2 {} KiB, L3 {} MiB", info.l1d_bytes >> 10, info.l2_bytes >> 10, info.l3_bytes >> 20)},
-      {"memory", fmt::format("{:.1f} GiB", gibibytes(static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<uint64_t>(sysconf(_SC_PAGESIZE))))},
+      {"memory",
+       fmt::format("{:.1f} GiB", gibibytes(static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<uint64_t>(sysconf(_SC_PAGESIZE))))},
       {"memory_available", available_memory()},
       {"memory_limit", memory_limit()},
       {"temporary_space", temporary_space()},

@@ -35,7 +35,9 @@ int run(Flags& flags) {
   const text::Tokenizer tokenizer = text::Tokenizer::load(source.folder());
   models::LoadReport report;
   const models::Parameters parameters = models::load_parameters(source.folder(), config, {}, report);
-  if (!report.initialised.empty()) throw Error(ErrorKind::invalid_argument, "{}: the weights have no {}: run `muster train` first", flags.model, report.initialised.front());
+  if (!report.initialised.empty())
+    throw Error(ErrorKind::invalid_argument, "{}: the weights have no {}: run `muster train` first", flags.model,
+                report.initialised.front());
 
   ThreadPool threads(flags.engine.thread_count());
   int limit = static_cast<int>(config.max_tokens());
@@ -46,8 +48,10 @@ int run(Flags& flags) {
   if (!evaluation) return stop_exit_code();
   if (!flags.output_file.empty()) train::write_predictions(flags.output_file, *evaluation, config.labels, flags.as_numbers);
   const std::string task = flags.task.empty() ? train::tweeteval_task(flags.data) : flags.task;
-  if (flags.json) std::cout << train::metrics_json(*evaluation, config.labels, task) << "\n";
-  else std::cout << train::metrics_table(*evaluation, config.labels, task);
+  if (flags.json)
+    std::cout << train::metrics_json(*evaluation, config.labels, task) << "\n";
+  else
+    std::cout << train::metrics_table(*evaluation, config.labels, task);
   return 0;
 }
 
@@ -67,7 +71,8 @@ std::function<int()> declare_eval(CLI::App& app) {
   app.add_flag("--skip_bad_rows", flags->read.skip_bad_rows, "leave bad rows out, count and print them");
   app.add_option("--normalize", flags->normalize, "tweet clean-up: none, timelms or model_card")->capture_default_str();
   app.add_option("--per_device_eval_batch_size", flags->batch_size, "texts a batch")->check(CLI::Range(1, 65536))->capture_default_str();
-  app.add_option("--max_seq_length", flags->max_seq_length, "cut texts to this many tokens; 0: as long as the model takes")->capture_default_str();
+  app.add_option("--max_seq_length", flags->max_seq_length, "cut texts to this many tokens; 0: as long as the model takes")
+      ->capture_default_str();
   app.add_option("--tweeteval_task", flags->task, "also give TweetEval's metric of this task (default: by the name of the folder)");
   app.add_option("--output_file", flags->output_file, "write one predicted label a line");
   app.add_flag("--output_numbers", flags->as_numbers, "with --output_file: numbers instead of names, as TweetEval's script wants");

@@ -25,7 +25,9 @@ int run(int argc, char** argv) {
     CLI::App* command = app.add_subcommand(verb.name, verb.summary);
     command->option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
     runs.push_back(verb.declare(*command));
-    command->add_option("--log_level", log_level, "debug, info, warning or error")->check(CLI::IsMember({"debug", "info", "warning", "error"}))->envname("MUSTER_LOG");
+    command->add_option("--log_level", log_level, "debug, info, warning or error")
+        ->check(CLI::IsMember({"debug", "info", "warning", "error"}))
+        ->envname("MUSTER_LOG");
     commands.push_back(command);
   }
   try {
@@ -43,7 +45,10 @@ int run(int argc, char** argv) {
     const auto parsed = app.get_subcommands();
     throw Error(ErrorKind::usage, "{}; see `muster{} --help`", e.what(), parsed.empty() ? "" : " " + parsed.front()->get_name());
   }
-  set_log_level(log_level == "debug" ? LogLevel::debug : log_level == "warning" ? LogLevel::warning : log_level == "error" ? LogLevel::error : LogLevel::info);
+  set_log_level(log_level == "debug"     ? LogLevel::debug
+                : log_level == "warning" ? LogLevel::warning
+                : log_level == "error"   ? LogLevel::error
+                                         : LogLevel::info);
   for (size_t i = 0; i < commands.size(); ++i)
     if (commands[i]->parsed()) return runs[i]();
   std::cerr << app.help();

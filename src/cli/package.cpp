@@ -36,26 +36,33 @@ void put(const fs::path& from, const fs::path& to) {
 
 int run(const Flags& flags) {
   if (!storage::is_folder(flags.model)) throw Error(ErrorKind::not_found, "model '{}' is not a folder", flags.model);
-  if (!flags.force && storage::is_file(flags.output)) throw Error(ErrorKind::usage, "{} exists: give another --output, or --force to replace it", flags.output);
+  if (!flags.force && storage::is_file(flags.output))
+    throw Error(ErrorKind::usage, "{} exists: give another --output, or --force to replace it", flags.output);
   // What a package must have to be served: checked now rather than at the first deployment.
   const models::ModelConfig config = models::read_config(flags.model);
   const text::Tokenizer tokenizer = text::Tokenizer::load(flags.model);
   models::LoadReport report;
   (void)models::load_parameters(flags.model, config, {}, report);
-  if (!report.initialised.empty()) throw Error(ErrorKind::invalid_argument, "{}: the weights have no {}: run `muster train` first", flags.model, report.initialised.front());
+  if (!report.initialised.empty())
+    throw Error(ErrorKind::invalid_argument, "{}: the weights have no {}: run `muster train` first", flags.model,
+                report.initialised.front());
 
   const fs::path folder = flags.model;
-  storage::AtomicFolder staging(flags.output + ".staging", storage::AtomicFolder::Existing::replace);  // never committed: goes with the object
+  storage::AtomicFolder staging(flags.output + ".staging",
+                                storage::AtomicFolder::Existing::replace);  // never committed: goes with the object
   const fs::path root = staging.path();
   std::set<std::string> names{"config.json"};
   for (const fs::path& file : tokenizer.files()) names.insert(file.filename().string());
   for (const storage::TreeEntry& entry : storage::list_tree(flags.model)) {
-    const bool weights = entry.name.find('/') == std::string::npos && entry.name.ends_with(".safetensors") && entry.name != "optimizer.safetensors";
-    const bool wanted = weights || entry.name == "model.safetensors.index.json" || entry.name == "README.md" || entry.name.starts_with("code/") || names.contains(entry.name);
+    const bool weights =
+        entry.name.find('/') == std::string::npos && entry.name.ends_with(".safetensors") && entry.name != "optimizer.safetensors";
+    const bool wanted = weights || entry.name == "model.safetensors.index.json" || entry.name == "README.md" ||
+                        entry.name.starts_with("code/") || names.contains(entry.name);
     if (!wanted) continue;
     if (entry.kind == storage::TreeEntry::Kind::other) {
       const fs::path target = fs::weakly_canonical(folder / entry.name);
-      if (entry.name.starts_with("code/") || !storage::is_file(target.string())) throw Error(ErrorKind::invalid_argument, "{}/{}: links and devices cannot be packed", flags.model, entry.name);
+      if (entry.name.starts_with("code/") || !storage::is_file(target.string()))
+        throw Error(ErrorKind::invalid_argument, "{}/{}: links and devices cannot be packed", flags.model, entry.name);
       put(target, root / entry.name);
     } else if (entry.kind == storage::TreeEntry::Kind::file) {
       put(folder / entry.name, root / entry.name);
@@ -68,12 +75,17 @@ int run(const Flags& flags) {
   manifest.muster_version = kVersion;
   manifest.model_type = config.model_type;
   manifest.labels = config.labels;
-  manifest.created_by = {{"program", std::string("muster ") + kVersion}, {"compiler", std::string("gcc ") + __VERSION__}, {"architecture", models::architecture_of(config)}};
+  manifest.created_by = {{"program", std::string("muster ") + kVersion},
+                         {"compiler", std::string("gcc ") + __VERSION__},
+                         {"architecture", models::architecture_of(config)}};
   storage::write_manifest(root.string(), manifest);
   storage::pack_tar_gz(root.string(), flags.output);
   const auto bytes = fs::file_size(flags.output);
-  if (flags.json) std::cout << "{\"output\":" << json_string(flags.output) << ",\"bytes\":" << bytes << "}\n";
-  else std::cout << fmt::format("{}: {:.1f} MB, {} labels, model type {}\n", flags.output, static_cast<double>(bytes) / 1e6, config.labels.size(), config.model_type);
+  if (flags.json)
+    std::cout << "{\"output\":" << json_string(flags.output) << ",\"bytes\":" << bytes << "}\n";
+  else
+    std::cout << fmt::format("{}: {:.1f} MB, {} labels, model type {}\n", flags.output, static_cast<double>(bytes) / 1e6,
+                             config.labels.size(), config.model_type);
   return 0;
 }
 

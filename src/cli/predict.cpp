@@ -33,7 +33,11 @@ using Answers = std::vector<std::vector<Scored>>;  // a text's labels, best firs
 /// By a folder: the engine in this process.
 class Local {
  public:
-  explicit Local(const Flags& flags) : flags_(flags), source_(flags.model), threads_(flags.engine.thread_count()), model_(serve::load_engine(source_.folder(), {flags.engine.runtime(), flags.max_length}, threads_)) {}
+  explicit Local(const Flags& flags)
+      : flags_(flags),
+        source_(flags.model),
+        threads_(flags.engine.thread_count()),
+        model_(serve::load_engine(source_.folder(), {flags.engine.runtime(), flags.max_length}, threads_)) {}
 
   Answers operator()(const std::vector<std::string>& texts) {
     text::TokenBatch batch;
@@ -78,7 +82,8 @@ class Remote {
     const nlohmann::json answer = nlohmann::json::parse(reply.body, nullptr, false);
     if (reply.status != 200) {
       const bool said = answer.is_object() && answer.contains("error") && answer["error"].is_string();
-      throw Error(reply.status == 429 ? ErrorKind::overloaded : ErrorKind::invalid_argument, "{}: HTTP {}: {}", url_, reply.status, said ? answer["error"].get<std::string>() : "no reason given");
+      throw Error(reply.status == 429 ? ErrorKind::overloaded : ErrorKind::invalid_argument, "{}: HTTP {}: {}", url_, reply.status,
+                  said ? answer["error"].get<std::string>() : "no reason given");
     }
     try {
       Answers answers;
@@ -109,7 +114,8 @@ void print(const Flags& flags, const std::string& text, const std::vector<Scored
     std::cout << labels.front().label << '\t' << fmt::format("{:.4f}", labels.front().value) << '\t' << text << '\n';
     return;
   }
-  std::string line = "{\"text\":" + json_string(text) + ",\"label\":" + json_string(labels.front().label) + (flags.logits ? ",\"logits\":{" : ",\"scores\":{");
+  std::string line = "{\"text\":" + json_string(text) + ",\"label\":" + json_string(labels.front().label) +
+                     (flags.logits ? ",\"logits\":{" : ",\"scores\":{");
   for (size_t k = 0; k < labels.size(); ++k) line += (k ? "," : "") + json_string(labels[k].label) + ":" + number(labels[k].value);
   std::cout << line << "}}\n";
 }
@@ -130,13 +136,16 @@ void predict_all(const Flags& flags, Predict predict) {
     if (static_cast<int>(waiting.size()) == flags.batch_size) flush();
   };
   for (const std::string& text : flags.texts) take(std::string(text));
-  if (!flags.file.empty()) for_each_line(flags.file, take);
-  else if (flags.texts.empty()) for_each_line("-", take);
+  if (!flags.file.empty())
+    for_each_line(flags.file, take);
+  else if (flags.texts.empty())
+    for_each_line("-", take);
   flush();
 }
 
 int run(const Flags& flags) {
-  if (flags.url.empty() == flags.model.empty()) throw Error(ErrorKind::usage, "give either --url (a server) or --model (a folder or model.tar.gz)");
+  if (flags.url.empty() == flags.model.empty())
+    throw Error(ErrorKind::usage, "give either --url (a server) or --model (a folder or model.tar.gz)");
   if (flags.url.empty()) {
     Local local(flags);
     predict_all(flags, [&](const std::vector<std::string>& texts) { return local(texts); });
@@ -156,7 +165,8 @@ std::function<int()> declare_predict(CLI::App& app) {
   app.add_option("--file", flags->file, "file of texts, one a line; -: standard input (also when no text is given)");
   app.add_option("texts", flags->texts, "texts to label");
   app.add_option("--batch_size", flags->batch_size, "texts a batch or request")->check(CLI::Range(1, 4096))->capture_default_str();
-  app.add_option("--max_length", flags->max_length, "cut texts to this many tokens; 0: as long as the model takes")->check(CLI::Range(0, 1 << 20));
+  app.add_option("--max_length", flags->max_length, "cut texts to this many tokens; 0: as long as the model takes")
+      ->check(CLI::Range(0, 1 << 20));
   app.add_option("--timeout", flags->timeout, "seconds a server may take")->check(CLI::Range(0.001, 86400.0))->capture_default_str();
   app.add_flag("--json", flags->json, "one JSON object a text, with all scores");
   app.add_flag("--logits", flags->logits, "as --json, with the raw logits");

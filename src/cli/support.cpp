@@ -46,7 +46,8 @@ ModelSource::ModelSource(const std::string& path) {
   }
   if (!storage::is_file(path)) throw Error(ErrorKind::not_found, "model '{}' is neither a folder nor a model.tar.gz", path);
   std::string pattern = (std::filesystem::temp_directory_path() / "muster-model-XXXXXX").string();
-  if (mkdtemp(pattern.data()) == nullptr) throw Error(ErrorKind::io, "{}: cannot make a temporary folder ({}): set TMPDIR to one with room", pattern, errno_text(errno));
+  if (mkdtemp(pattern.data()) == nullptr)
+    throw Error(ErrorKind::io, "{}: cannot make a temporary folder ({}): set TMPDIR to one with room", pattern, errno_text(errno));
   temporary_ = pattern;
   folder_ = temporary_ + "/" + std::filesystem::path(path).filename().stem().stem().string();
   try {
@@ -76,10 +77,14 @@ runtime::Options EngineFlags::runtime() const {
 }
 
 void declare_engine_flags(CLI::App& app, EngineFlags& flags) {
-  app.add_option("--threads", flags.threads, "threads that compute; 0: every core this process may use")->check(CLI::Range(0, 1024))->capture_default_str();
+  app.add_option("--threads", flags.threads, "threads that compute; 0: every core this process may use")
+      ->check(CLI::Range(0, 1024))
+      ->capture_default_str();
   app.add_flag("--bf16", flags.bf16, "products in bf16 (default: where the machine has AMX)");
   app.add_flag("--fp32", flags.fp32, "everything in f32");
-  app.add_option("--backend", flags.backend, "cpu, or ref (slow: the reference)")->check(CLI::IsMember({"cpu", "ref"}))->capture_default_str();
+  app.add_option("--backend", flags.backend, "cpu, or ref (slow: the reference)")
+      ->check(CLI::IsMember({"cpu", "ref"}))
+      ->capture_default_str();
 }
 
 void for_each_line(const std::string& path, const std::function<void(std::string&&)>& take) {
@@ -87,7 +92,9 @@ void for_each_line(const std::string& path, const std::function<void(std::string
   std::ifstream file;
   if (path != "-") {
     file.open(path, std::ios::binary);
-    if (!file) throw Error(storage::is_folder(path) || storage::is_file(path) ? ErrorKind::io : ErrorKind::not_found, "{}: cannot open the file of texts", path);
+    if (!file)
+      throw Error(storage::is_folder(path) || storage::is_file(path) ? ErrorKind::io : ErrorKind::not_found,
+                  "{}: cannot open the file of texts", path);
   }
   std::istream& in = path == "-" ? std::cin : file;
   std::string line;
@@ -100,6 +107,8 @@ void for_each_line(const std::string& path, const std::function<void(std::string
   if (in.bad()) throw Error(ErrorKind::io, "{}: reading failed", path);
 }
 
-std::string json_string(std::string_view text) { return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace); }
+std::string json_string(std::string_view text) {
+  return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
 
 }  // namespace muster::cli

@@ -53,8 +53,10 @@ int run(const Flags& flags) {
     if (!std::cout) throw Error(ErrorKind::io, "standard output: cannot write");
   };
   for (const std::string& text : flags.texts) take(std::string(text));
-  if (!flags.file.empty()) for_each_line(flags.file, take);
-  else if (flags.texts.empty()) for_each_line("-", take);
+  if (!flags.file.empty())
+    for_each_line(flags.file, take);
+  else if (flags.texts.empty())
+    for_each_line("-", take);
   return 0;
 }
 

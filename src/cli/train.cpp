@@ -18,14 +18,17 @@ namespace {
 struct Flags {
   train::TrainingArguments arguments;
   data::ReadOptions read;
-  std::string task = "classification", model, config_name, data, eval_split = "val", format = "auto", normalize = "none", backend = "cpu", tokenizer;
+  std::string task = "classification", model, config_name, data, eval_split = "val", format = "auto", normalize = "none", backend = "cpu",
+              tokenizer;
   bool json = false;
 };
 
 void declare_arguments(CLI::App& app, Flags& flags) {
   for (const train::ArgumentInfo& info : train::argument_table()) {
     const bool boolean = info.kind == train::ArgumentInfo::Kind::boolean;
-    const auto set = [&flags, boolean, name = info.name](const std::string& value) { train::set_argument(flags.arguments, name, boolean && value.empty() ? "true" : value); };
+    const auto set = [&flags, boolean, name = info.name](const std::string& value) {
+      train::set_argument(flags.arguments, name, boolean && value.empty() ? "true" : value);
+    };
     CLI::Option* option = app.add_option_function<std::string>("--" + info.name, set, info.help);
     option->group("Training (names and defaults of TrainingArguments)")->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
     if (boolean) {
@@ -34,7 +37,11 @@ void declare_arguments(CLI::App& app, Flags& flags) {
       std::string choices;
       for (const std::string& choice : info.choices) choices += (choices.empty() ? "" : "|") + choice;
       using Kind = train::ArgumentInfo::Kind;
-      option->default_str(info.default_text)->type_name(!choices.empty() ? choices : info.kind == Kind::integer ? "INT" : info.kind == Kind::number ? "NUMBER" : "TEXT");
+      option->default_str(info.default_text)
+          ->type_name(!choices.empty()             ? choices
+                      : info.kind == Kind::integer ? "INT"
+                      : info.kind == Kind::number  ? "NUMBER"
+                                                   : "TEXT");
     }
   }
 }
@@ -50,8 +57,10 @@ void say_labels(const models::LoadReport& report) {
 
 int run(Flags& flags) {
   if (flags.task != "classification") throw Error(ErrorKind::usage, "--task {}: have classification", flags.task);
-  if (flags.model.empty() == flags.config_name.empty()) throw Error(ErrorKind::usage, "give either --model FOLDER (fine-tune) or --config_name NAME (from scratch, with --tokenizer FOLDER)");
-  if (!flags.config_name.empty() && flags.tokenizer.empty()) throw Error(ErrorKind::usage, "--config_name needs --tokenizer FOLDER with the vocabulary");
+  if (flags.model.empty() == flags.config_name.empty())
+    throw Error(ErrorKind::usage, "give either --model FOLDER (fine-tune) or --config_name NAME (from scratch, with --tokenizer FOLDER)");
+  if (!flags.config_name.empty() && flags.tokenizer.empty())
+    throw Error(ErrorKind::usage, "--config_name needs --tokenizer FOLDER with the vocabulary");
   const std::atomic<bool>& stop = install_stop_flag();
   flags.read.format = data::parse_format(flags.format);
   flags.read.normalize = data::parse_normalization(flags.normalize);
@@ -75,7 +84,8 @@ int run(Flags& flags) {
     inputs.parameters = models::init_parameters(inputs.config, static_cast<uint64_t>(flags.arguments.seed));
   } else {
     models::LoadReport report;
-    inputs.parameters = models::load_parameters(flags.model, inputs.config, {static_cast<uint64_t>(flags.arguments.seed), flags.arguments.ignore_mismatched_sizes}, report);
+    inputs.parameters = models::load_parameters(
+        flags.model, inputs.config, {static_cast<uint64_t>(flags.arguments.seed), flags.arguments.ignore_mismatched_sizes}, report);
     say_labels(report);
   }
   inputs.model_name = flags.model.empty() ? flags.config_name : flags.model;
@@ -103,8 +113,10 @@ int run(Flags& flags) {
 std::function<int()> declare_train(CLI::App& app) {
   auto flags = std::make_shared<Flags>();
   app.add_option("--task", flags->task, "what is trained: classification")->capture_default_str();
-  app.add_option("--model,--model_name_or_path", flags->model, "Hugging Face folder to start from: config.json, model.safetensors, tokenizer files");
-  app.add_option("--config_name", flags->config_name, "instead of --model: train from scratch as tiny, minilm, bert-base, roberta-base or distilbert-base");
+  app.add_option("--model,--model_name_or_path", flags->model,
+                 "Hugging Face folder to start from: config.json, model.safetensors, tokenizer files");
+  app.add_option("--config_name", flags->config_name,
+                 "instead of --model: train from scratch as tiny, minilm, bert-base, roberta-base or distilbert-base");
   app.add_option("--tokenizer,--tokenizer_name", flags->tokenizer, "folder of the tokenizer (default: the model's)");
   app.add_option("--data", flags->data, "TweetEval folder, folder of {train,val,test}.{csv,tsv,jsonl}, or one file")->required();
   app.add_option("--train_split", flags->read.split, "split to train on")->capture_default_str();
@@ -116,7 +128,9 @@ std::function<int()> declare_train(CLI::App& app) {
   app.add_flag_callback("--no_quotes", [flags] { flags->read.quotes = false; }, "CSV and TSV: a double quote is a character like others");
   app.add_flag("--skip_bad_rows", flags->read.skip_bad_rows, "leave bad rows out, count and print them");
   app.add_option("--normalize", flags->normalize, "tweet clean-up: none, timelms or model_card")->capture_default_str();
-  app.add_option("--backend", flags->backend, "cpu, or ref (slow: the reference)")->check(CLI::IsMember({"cpu", "ref"}))->capture_default_str();
+  app.add_option("--backend", flags->backend, "cpu, or ref (slow: the reference)")
+      ->check(CLI::IsMember({"cpu", "ref"}))
+      ->capture_default_str();
   app.add_flag("--json", flags->json, "print the result as one JSON object");
   app.add_option("--config", "YAML file of flags; the command line wins")->type_name("FILE");
   declare_arguments(app, *flags);

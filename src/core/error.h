@@ -44,8 +44,8 @@ std::string errno_text(int errno_value);
 }  // namespace muster
 
 /// An invariant of our own code: a failure is a bug of muster, never of its input.
-#define MUSTER_ASSERT(condition)                                                                                              \
-  do {                                                                                                                        \
-    if (!(condition))                                                                                                         \
+#define MUSTER_ASSERT(condition)                                                                                                       \
+  do {                                                                                                                                 \
+    if (!(condition))                                                                                                                  \
       throw ::muster::Error(::muster::ErrorKind::internal, "{}:{}: internal error: {} does not hold", __FILE__, __LINE__, #condition); \
   } while (false)

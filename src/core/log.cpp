@@ -15,7 +15,10 @@ LogLevel log_level() { return g_level; }
 
 void log_line(LogLevel level, std::string_view text) {
   if (level < g_level.load()) return;
-  std::string line = level == LogLevel::error ? "error: " : level == LogLevel::warning ? "warning: " : level == LogLevel::debug ? "debug: " : "";
+  std::string line = level == LogLevel::error     ? "error: "
+                     : level == LogLevel::warning ? "warning: "
+                     : level == LogLevel::debug   ? "debug: "
+                                                  : "";
   line.append(text).push_back('\n');
   for (size_t done = 0; done < line.size();) {
     const ssize_t n = ::write(STDERR_FILENO, line.data() + done, line.size() - done);

@@ -8,7 +8,8 @@ namespace muster {
 int64_t element_count(const Shape& shape) {
   int64_t n = 1;
   for (const int64_t d : shape) {
-    if (d < 0 || __builtin_mul_overflow(n, d, &n)) throw Error(ErrorKind::invalid_argument, "[shape] {} has a negative or too large size", to_string(shape));
+    if (d < 0 || __builtin_mul_overflow(n, d, &n))
+      throw Error(ErrorKind::invalid_argument, "[shape] {} has a negative or too large size", to_string(shape));
   }
   return n;
 }

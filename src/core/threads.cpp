@@ -13,7 +13,7 @@
 namespace muster {
 namespace {
 thread_local int t_thread = -1;  // index inside the running loop, -1 outside any
-constexpr int kSpins = 4000;  // about 50-100 us before a worker sleeps: steps of a program follow each other faster than that
+constexpr int kSpins = 4000;     // about 50-100 us before a worker sleeps: steps of a program follow each other faster than that
 }  // namespace
 
 struct ThreadPool::State {

@@ -11,9 +11,13 @@ Value Builder::emit(Op op, std::vector<Value> inputs, Attrs attrs, Type declared
   return {static_cast<int32_t>(graph_.nodes.size()) - 1, 0};
 }
 
-Value Builder::parameter(const std::string& name, std::vector<Dim> dims) { return emit(Op::parameter, {}, {}, {DType::f32, std::move(dims)}, name); }
+Value Builder::parameter(const std::string& name, std::vector<Dim> dims) {
+  return emit(Op::parameter, {}, {}, {DType::f32, std::move(dims)}, name);
+}
 
-Value Builder::input(const std::string& name, DType dtype, std::vector<Dim> dims) { return emit(Op::input, {}, {}, {dtype, std::move(dims)}, name); }
+Value Builder::input(const std::string& name, DType dtype, std::vector<Dim> dims) {
+  return emit(Op::input, {}, {}, {dtype, std::move(dims)}, name);
+}
 
 Value Builder::constant(double value, std::vector<Dim> dims, DType dtype) {
   Attrs attrs;

@@ -64,8 +64,8 @@ struct Value {
 
 /// What an op needs besides its inputs. Unused members keep their defaults (and are left out of dumps and hashes).
 struct Attrs {
-  std::vector<int64_t> axes;                      // broadcast: where each operand axis goes; transpose: permutation; reduce: axes; slice, concat: [axis]
-  int64_t start = 0, limit = 0;                   // slice
+  std::vector<int64_t> axes;     // broadcast: where each operand axis goes; transpose: permutation; reduce: axes; slice, concat: [axis]
+  int64_t start = 0, limit = 0;  // slice
   bool transpose_a = false, transpose_b = false;  // dot
   double value = 0;                               // constant; layer_norm: epsilon; softmax_cross_entropy: label smoothing
   double rate = 0;                                // dropout, attention, residual_layer_norm: dropout rate

@@ -16,7 +16,8 @@ struct Inference {
   [[noreturn]] void fail(fmt::format_string<Args...> format, Args&&... args) const {
     std::string operands;
     for (const Type& t : in) operands += (operands.empty() ? "" : ", ") + to_string(t);
-    throw Error(ErrorKind::invalid_argument, "[{}] {}; operands: {}", info(op).name, fmt::format(format, std::forward<Args>(args)...), operands);
+    throw Error(ErrorKind::invalid_argument, "[{}] {}; operands: {}", info(op).name, fmt::format(format, std::forward<Args>(args)...),
+                operands);
   }
   void need(bool condition, std::string_view what) const {
     if (!condition) fail("{}", what);
@@ -46,7 +47,8 @@ Type broadcast_type(const Inference& i, const Type& declared) {
   i.need(i.attrs.axes.size() == i.in[0].rank(), "one axis per operand dimension is needed");
   for (size_t k = 0; k < i.attrs.axes.size(); ++k) {
     const int64_t to = i.attrs.axes[k];
-    i.need(to >= 0 && to < static_cast<int64_t>(declared.rank()) && (k == 0 || to > i.attrs.axes[k - 1]), "axes must rise within the result");
+    i.need(to >= 0 && to < static_cast<int64_t>(declared.rank()) && (k == 0 || to > i.attrs.axes[k - 1]),
+           "axes must rise within the result");
     i.need(i.in[0].dims[k] == declared.dims[static_cast<size_t>(to)], "operand sizes must be those of the result's axes");
   }
   return {i.in[0].dtype, declared.dims};
@@ -70,7 +72,8 @@ std::pair<Symbol, int64_t> volume(const Inference& i, const std::vector<Dim>& di
 Type reduce_type(const Inference& i) {
   Type t{i.in[0].dtype, {}};
   for (size_t k = 0; k < i.in[0].rank(); ++k)
-    if (std::find(i.attrs.axes.begin(), i.attrs.axes.end(), static_cast<int64_t>(k)) == i.attrs.axes.end()) t.dims.push_back(i.in[0].dims[k]);
+    if (std::find(i.attrs.axes.begin(), i.attrs.axes.end(), static_cast<int64_t>(k)) == i.attrs.axes.end())
+      t.dims.push_back(i.in[0].dims[k]);
   for (const int64_t a : i.attrs.axes) (void)i.axis(a);
   i.need(t.rank() + i.attrs.axes.size() == i.in[0].rank(), "axes must differ");
   return t;
@@ -81,14 +84,16 @@ Type dot_type(const Inference& i) {
   const auto& a = i.in[0].dims;
   const auto& b = i.in[1].dims;
   i.need(a[i.attrs.transpose_a ? 0 : 1] == b[i.attrs.transpose_b ? 1 : 0], "inner sizes differ");
-  const DType dtype = i.in[0].dtype == DType::bf16 && i.in[1].dtype == DType::bf16 ? DType::f32 : i.in[0].dtype;  // bf16 x bf16 is a weight gradient
+  const DType dtype =
+      i.in[0].dtype == DType::bf16 && i.in[1].dtype == DType::bf16 ? DType::f32 : i.in[0].dtype;  // bf16 x bf16 is a weight gradient
   return {dtype, {a[i.attrs.transpose_a ? 1 : 0], b[i.attrs.transpose_b ? 0 : 1]}};
 }
 
 std::vector<Type> attention_types(const Inference& i) {
   i.rank(0, 2), i.floating(0), i.rank(1, 1), i.integer(1);
   const Dim width = i.in[0].dims[1];
-  i.need(i.attrs.heads > 0 && width.fixed() && width.offset % (3 * static_cast<int64_t>(i.attrs.heads)) == 0, "the width must be 3 x heads x head size");
+  i.need(i.attrs.heads > 0 && width.fixed() && width.offset % (3 * static_cast<int64_t>(i.attrs.heads)) == 0,
+         "the width must be 3 x heads x head size");
   return {{i.in[0].dtype, {i.in[0].dims[0], width.offset / 3}}, {DType::f32, {i.in[0].dims[0], i.attrs.heads}}};
 }
 
@@ -105,25 +110,31 @@ std::vector<Type> norm_types(const Inference& i, size_t gamma, const Type& x) {
 std::vector<Type> infer(Op op, std::span<const Type> in, const Attrs& attrs, const Type& declared) {
   const Inference i{op, in, attrs};
   const OpInfo& row = info(op);
-  if (static_cast<int>(in.size()) < row.min_inputs || static_cast<int>(in.size()) > row.max_inputs) i.fail("takes {} to {} operands", row.min_inputs, row.max_inputs);
+  if (static_cast<int>(in.size()) < row.min_inputs || static_cast<int>(in.size()) > row.max_inputs)
+    i.fail("takes {} to {} operands", row.min_inputs, row.max_inputs);
   switch (op) {
     case Op::parameter:
       for (const Dim& d : declared.dims) i.need(d.fixed(), "a parameter has fixed sizes");
       return {declared};
     case Op::input:
     case Op::constant: return {declared};
-    case Op::neg: case Op::exp: case Op::log: case Op::sqrt: case Op::rsqrt: case Op::tanh: case Op::erf: case Op::gelu: case Op::dropout:
-      i.floating(0);
-      return {in[0]};
-    case Op::convert:
-      i.need(in[0].dims == declared.dims, "convert keeps the shape");
-      return {declared};
-    case Op::gelu_grad: case Op::add: case Op::sub: case Op::mul: case Op::div: case Op::maximum:
-      i.floating(0), i.same(0, 1);
-      return {in[0]};
-    case Op::greater:
-      i.same(0, 1);
-      return {{DType::boolean, in[0].dims}};
+    case Op::neg:
+    case Op::exp:
+    case Op::log:
+    case Op::sqrt:
+    case Op::rsqrt:
+    case Op::tanh:
+    case Op::erf:
+    case Op::gelu:
+    case Op::dropout: i.floating(0); return {in[0]};
+    case Op::convert: i.need(in[0].dims == declared.dims, "convert keeps the shape"); return {declared};
+    case Op::gelu_grad:
+    case Op::add:
+    case Op::sub:
+    case Op::mul:
+    case Op::div:
+    case Op::maximum: i.floating(0), i.same(0, 1); return {in[0]};
+    case Op::greater: i.same(0, 1); return {{DType::boolean, in[0].dims}};
     case Op::select:
       i.need(in[0].dtype == DType::boolean, "the condition must be bool");
       i.same_dims(0, 1), i.same(1, 2);
@@ -145,7 +156,8 @@ std::vector<Type> infer(Op op, std::span<const Type> in, const Attrs& attrs, con
       i.need(attrs.axes.size() == 1, "one axis is needed");
       const size_t axis = i.axis(attrs.axes[0]);
       const Dim size = in[0].dims[axis];
-      i.need(size.fixed() && attrs.start >= 0 && attrs.start <= attrs.limit && attrs.limit <= size.offset, "0 <= start <= limit <= size of a fixed axis");
+      i.need(size.fixed() && attrs.start >= 0 && attrs.start <= attrs.limit && attrs.limit <= size.offset,
+             "0 <= start <= limit <= size of a fixed axis");
       Type t = in[0];
       t.dims[axis] = attrs.limit - attrs.start;
       return {t};
@@ -163,16 +175,15 @@ std::vector<Type> infer(Op op, std::span<const Type> in, const Attrs& attrs, con
       t.dims[axis] = total;
       return {t};
     }
-    case Op::reduce_sum: case Op::reduce_max: {  // of bf16: f32
+    case Op::reduce_sum:
+    case Op::reduce_max: {  // of bf16: f32
       i.floating(0);
       Type t = reduce_type(i);
       if (t.dtype == DType::bf16) t.dtype = DType::f32;
       return {t};
     }
     case Op::dot: return {dot_type(i)};
-    case Op::gather:
-      i.rank(0, 2), i.rank(1, 1), i.integer(1);
-      return {{in[0].dtype, {in[1].dims[0], in[0].dims[1]}}};
+    case Op::gather: i.rank(0, 2), i.rank(1, 1), i.integer(1); return {{in[0].dtype, {in[1].dims[0], in[0].dims[1]}}};
     case Op::scatter_add:
       i.rank(0, 2), i.rank(1, 1), i.integer(1), i.floating(0);
       i.need(in[0].dims[0] == in[1].dims[0], "one row number per update is needed");

@@ -8,23 +8,54 @@ namespace muster::graph {
 
 enum class Op : uint8_t {
   // Leaves.
-  parameter, input, constant,
+  parameter,
+  input,
+  constant,
   // Element-wise; two operands of one shape (broadcast is explicit).
-  neg, exp, log, sqrt, rsqrt, tanh, erf, gelu, gelu_grad, convert, add, sub, mul, div, maximum, greater, select, dropout,
+  neg,
+  exp,
+  log,
+  sqrt,
+  rsqrt,
+  tanh,
+  erf,
+  gelu,
+  gelu_grad,
+  convert,
+  add,
+  sub,
+  mul,
+  div,
+  maximum,
+  greater,
+  select,
+  dropout,
   // Shape.
-  broadcast, reshape, transpose, slice, concat,
+  broadcast,
+  reshape,
+  transpose,
+  slice,
+  concat,
   // Reductions.
-  reduce_sum, reduce_max,
+  reduce_sum,
+  reduce_max,
   // Products.
   dot,
   // Rows of a table.
-  gather, scatter_add,
+  gather,
+  scatter_add,
   // Composites: kept whole because they have a better kernel than their parts.
-  layer_norm, layer_norm_grad, attention, attention_grad, softmax_cross_entropy, softmax_cross_entropy_grad,
+  layer_norm,
+  layer_norm_grad,
+  attention,
+  attention_grad,
+  softmax_cross_entropy,
+  softmax_cross_entropy_grad,
   // The optimizer's update of one parameter.
   adamw,
   // Made by passes/fuse only.
-  linear, residual_layer_norm,
+  linear,
+  residual_layer_norm,
 };
 inline constexpr int kOpCount = static_cast<int>(Op::residual_layer_norm) + 1;
 

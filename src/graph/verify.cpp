@@ -10,21 +10,28 @@ void verify(const Graph& graph) {
     const Node& node = graph.nodes[i];
     std::vector<Type> in;
     for (const Value v : node.inputs) {
-      if (v.node < 0 || v.node >= static_cast<int32_t>(i)) throw Error(ErrorKind::internal, "[verify] node %{} ({}) uses %{}, which does not come before it", i, info(node.op).name, v.node);
+      if (v.node < 0 || v.node >= static_cast<int32_t>(i))
+        throw Error(ErrorKind::internal, "[verify] node %{} ({}) uses %{}, which does not come before it", i, info(node.op).name, v.node);
       const Node& from = graph.at(v);
-      if (v.output < 0 || v.output >= static_cast<int32_t>(from.types.size())) throw Error(ErrorKind::internal, "[verify] node %{} ({}) uses output {} of %{}, which has {}", i, info(node.op).name, v.output, v.node, from.types.size());
+      if (v.output < 0 || v.output >= static_cast<int32_t>(from.types.size()))
+        throw Error(ErrorKind::internal, "[verify] node %{} ({}) uses output {} of %{}, which has {}", i, info(node.op).name, v.output,
+                    v.node, from.types.size());
       in.push_back(graph.type(v));
     }
-    if (node.types.empty() || static_cast<int>(node.types.size()) != info(node.op).outputs) throw Error(ErrorKind::internal, "[verify] node %{} ({}) has {} outputs", i, info(node.op).name, node.types.size());
+    if (node.types.empty() || static_cast<int>(node.types.size()) != info(node.op).outputs)
+      throw Error(ErrorKind::internal, "[verify] node %{} ({}) has {} outputs", i, info(node.op).name, node.types.size());
     std::vector<Type> expected;
     try {
       expected = infer(node.op, in, node.attrs, node.types[0]);
     } catch (const Error& e) {
       throw Error(ErrorKind::internal, "[verify] node %{}: {}", i, e.what());
     }
-    if (expected != node.types) throw Error(ErrorKind::internal, "[verify] node %{} ({}) is {}, inference says {}", i, info(node.op).name, to_string(node.types[0]), to_string(expected[0]));
+    if (expected != node.types)
+      throw Error(ErrorKind::internal, "[verify] node %{} ({}) is {}, inference says {}", i, info(node.op).name, to_string(node.types[0]),
+                  to_string(expected[0]));
     const bool leaf = node.op == Op::parameter || node.op == Op::input;
-    if (leaf && (node.name.empty() || !names.insert(node.name).second)) throw Error(ErrorKind::internal, "[verify] node %{}: leaf name '{}' is empty or taken", i, node.name);
+    if (leaf && (node.name.empty() || !names.insert(node.name).second))
+      throw Error(ErrorKind::internal, "[verify] node %{}: leaf name '{}' is empty or taken", i, node.name);
   }
   std::set<std::string> outputs;
   for (const Output& o : graph.outputs) {

@@ -21,13 +21,9 @@ graph::Value head(graph::Builder& b, const ModelConfig& config, const DropoutRat
     return dense(b, b.dropout(x, rates.classifier, kHeadOutStream), "head.out", config.num_labels());
   };
   switch (config.family) {
-    case Family::bert:
-      return out(b.tanh(pooled()));
-    case Family::roberta:
-      first = b.dropout(first, rates.classifier, kHeadStream);
-      return out(b.tanh(pooled()));
-    case Family::distilbert:
-      return out(activate(b, pooled(), Activation::relu));
+    case Family::bert: return out(b.tanh(pooled()));
+    case Family::roberta: first = b.dropout(first, rates.classifier, kHeadStream); return out(b.tanh(pooled()));
+    case Family::distilbert: return out(activate(b, pooled(), Activation::relu));
   }
   throw Error(ErrorKind::internal, "[models] unknown family {}", static_cast<int>(config.family));
 }

@@ -14,12 +14,9 @@ using Json = nlohmann::ordered_json;  // keeps the keys in the order of the file
 
 const char* name_of(Activation activation) {
   switch (activation) {
-    case Activation::gelu:
-      return "gelu";
-    case Activation::gelu_tanh:
-      return "gelu_new";
-    case Activation::relu:
-      return "relu";
+    case Activation::gelu: return "gelu";
+    case Activation::gelu_tanh: return "gelu_new";
+    case Activation::relu: return "relu";
   }
   return "?";
 }
@@ -132,24 +129,18 @@ std::string architecture_of(const ModelConfig& config) {
 
 std::string_view prefix_of(Family family) {
   switch (family) {
-    case Family::bert:
-      return "bert";
-    case Family::roberta:
-      return "roberta";
-    case Family::distilbert:
-      return "distilbert";
+    case Family::bert: return "bert";
+    case Family::roberta: return "roberta";
+    case Family::distilbert: return "distilbert";
   }
   return "?";
 }
 
 std::string_view name_of(ProblemType type) {
   switch (type) {
-    case ProblemType::single_label:
-      return "single_label_classification";
-    case ProblemType::multi_label:
-      return "multi_label_classification";
-    case ProblemType::regression:
-      return "regression";
+    case ProblemType::single_label: return "single_label_classification";
+    case ProblemType::multi_label: return "multi_label_classification";
+    case ProblemType::regression: return "regression";
   }
   return "?";
 }

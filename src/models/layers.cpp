@@ -19,12 +19,9 @@ graph::Value norm(graph::Builder& b, graph::Value x, const std::string& name, do
 
 graph::Value activate(graph::Builder& b, graph::Value x, Activation activation) {
   switch (activation) {
-    case Activation::gelu:
-      return b.gelu(x);
-    case Activation::gelu_tanh:
-      return b.gelu(x, true);
-    case Activation::relu:
-      return b.maximum(x, b.constant(0, b.type(x).dims));
+    case Activation::gelu: return b.gelu(x);
+    case Activation::gelu_tanh: return b.gelu(x, true);
+    case Activation::relu: return b.maximum(x, b.constant(0, b.type(x).dims));
   }
   throw Error(ErrorKind::internal, "[models] unknown activation {}", static_cast<int>(activation));
 }

@@ -28,12 +28,9 @@ const Names& names_of(Family family) {
                                  "attention.out_lin",   "sa_layer_norm",   "ffn.lin1",        "ffn.lin2",
                                  "output_layer_norm",   "pre_classifier",  "classifier"};
   switch (family) {
-    case Family::bert:
-      return kBert;
-    case Family::roberta:
-      return kRoberta;
-    case Family::distilbert:
-      return kDistil;
+    case Family::bert: return kBert;
+    case Family::roberta: return kRoberta;
+    case Family::distilbert: return kDistil;
   }
   throw Error(ErrorKind::internal, "[models] unknown family {}", static_cast<int>(family));
 }

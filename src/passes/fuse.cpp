@@ -75,7 +75,9 @@ Graph fuse(const Graph& graph) {
     if (const auto norm = match_norm(graph, uses, n)) {
       Attrs attrs;
       attrs.value = node.attrs.value, attrs.rate = norm->rate, attrs.stream = norm->stream;
-      const Value y = rewriter.builder().emit(Op::residual_layer_norm, {rewriter.at(norm->x), rewriter.at(norm->residual), rewriter.at(node.inputs[1]), rewriter.at(node.inputs[2])}, attrs);
+      const Value y = rewriter.builder().emit(
+          Op::residual_layer_norm,
+          {rewriter.at(norm->x), rewriter.at(norm->residual), rewriter.at(node.inputs[1]), rewriter.at(node.inputs[2])}, attrs);
       rewriter.set(node.inputs[0], {y.node, 1});
       rewriter.set({n, 0}, y), rewriter.set({n, 1}, {y.node, 2}), rewriter.set({n, 2}, {y.node, 3});
       continue;
@@ -84,7 +86,8 @@ Graph fuse(const Graph& graph) {
       Attrs attrs;
       attrs.activation = linear->gelu >= 0;
       attrs.approximate = attrs.activation && graph.nodes[static_cast<size_t>(linear->gelu)].attrs.approximate;
-      const Value y = rewriter.builder().emit(Op::linear, {rewriter.at(linear->x), rewriter.at(linear->weight), rewriter.at(linear->bias)}, attrs);
+      const Value y =
+          rewriter.builder().emit(Op::linear, {rewriter.at(linear->x), rewriter.at(linear->weight), rewriter.at(linear->bias)}, attrs);
       rewriter.set({n, 0}, attrs.activation ? Value{y.node, 1} : y);
       if (attrs.activation) rewriter.set({linear->gelu, 0}, y);
       continue;

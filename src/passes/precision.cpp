@@ -48,7 +48,8 @@ class Bf16 {
   void keep(int32_t n, const std::vector<Value>& inputs) { place(n, rewriter_.emit_like(n, inputs)); }
 
   void place(int32_t n, Value v) {
-    for (size_t k = 0; k < graph_.nodes[static_cast<size_t>(n)].types.size(); ++k) rewriter_.set({n, static_cast<int32_t>(k)}, {v.node, static_cast<int32_t>(k)});
+    for (size_t k = 0; k < graph_.nodes[static_cast<size_t>(n)].types.size(); ++k)
+      rewriter_.set({n, static_cast<int32_t>(k)}, {v.node, static_cast<int32_t>(k)});
   }
 
   void write(int32_t n) {
@@ -71,16 +72,17 @@ class Bf16 {
       case Op::residual_layer_norm:  // x leads, the residual follows
         in[1] = as(in[1], now(in[0]).dtype);
         break;
-      case Op::layer_norm_grad:
-        in[4] = as(in[4], now(in[0]).dtype);
-        break;
-      case Op::gelu_grad:
-        in[1] = as(in[1], now(in[0]).dtype);
-        break;
-      case Op::attention_grad:
-        in[2] = as(in[2], now(in[0]).dtype), in[4] = as(in[4], now(in[0]).dtype);
-        break;
-      case Op::add: case Op::sub: case Op::mul: case Op::div: case Op::maximum: case Op::select: case Op::greater: case Op::concat: {
+      case Op::layer_norm_grad: in[4] = as(in[4], now(in[0]).dtype); break;
+      case Op::gelu_grad: in[1] = as(in[1], now(in[0]).dtype); break;
+      case Op::attention_grad: in[2] = as(in[2], now(in[0]).dtype), in[4] = as(in[4], now(in[0]).dtype); break;
+      case Op::add:
+      case Op::sub:
+      case Op::mul:
+      case Op::div:
+      case Op::maximum:
+      case Op::select:
+      case Op::greater:
+      case Op::concat: {
         bool narrow = false;
         for (const Value v : in) narrow = narrow || now(v).dtype == DType::bf16;
         if (!narrow) break;
@@ -88,16 +90,16 @@ class Bf16 {
           if (is_float(now(v).dtype)) v = as(v, DType::bf16);
         break;
       }
-      case Op::reduce_sum: case Op::reduce_max:  // f32 from here on
+      case Op::reduce_sum:
+      case Op::reduce_max:  // f32 from here on
         return place(n, as(rewriter_.builder().emit(node.op, in, attrs, node.types[0]), DType::f32));
       case Op::gather: {
         const Value rows = rewriter_.builder().emit(node.op, in, attrs, node.types[0]);
         return place(n, per_token(node.types[0]) ? rows : as(rows, DType::f32));
       }
-      case Op::scatter_add:
-        in[0] = as(in[0], DType::f32);
-        break;
-      case Op::broadcast: case Op::reshape: {
+      case Op::scatter_add: in[0] = as(in[0], DType::f32); break;
+      case Op::broadcast:
+      case Op::reshape: {
         Type declared = node.types[0];
         declared.dtype = now(in[0]).dtype;
         return place(n, rewriter_.builder().emit(node.op, in, attrs, declared));

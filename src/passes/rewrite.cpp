@@ -43,7 +43,8 @@ Graph Rewriter::finish() {
 Uses::Uses(const Graph& graph) {
   for (const Node& node : graph.nodes) uses_.emplace_back(node.types.size());
   for (size_t n = 0; n < graph.nodes.size(); ++n)
-    for (const Value v : graph.nodes[n].inputs) uses_[static_cast<size_t>(v.node)][static_cast<size_t>(v.output)].push_back(static_cast<int32_t>(n));
+    for (const Value v : graph.nodes[n].inputs)
+      uses_[static_cast<size_t>(v.node)][static_cast<size_t>(v.output)].push_back(static_cast<int32_t>(n));
   for (const graph::Output& o : graph.outputs) uses_[static_cast<size_t>(o.value.node)][static_cast<size_t>(o.value.output)].push_back(-1);
 }
 

@@ -79,7 +79,8 @@ Graph simplify(const Graph& graph) {
     for (const Value v : node.inputs) inputs.push_back(rewriter.at(v));
     const auto [place, fresh] = seen.try_emplace(key_of(node, inputs));
     if (fresh) place->second = rewriter.emit_like(n, std::move(inputs));
-    for (size_t k = 0; k < node.types.size(); ++k) rewriter.set({n, static_cast<int32_t>(k)}, {place->second.node, static_cast<int32_t>(k)});
+    for (size_t k = 0; k < node.types.size(); ++k)
+      rewriter.set({n, static_cast<int32_t>(k)}, {place->second.node, static_cast<int32_t>(k)});
   }
   return without_dead_nodes(rewriter.finish());  // folding leaves operands that nobody reads
 }

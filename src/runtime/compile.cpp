@@ -15,7 +15,8 @@ std::unique_ptr<backend::Executable> compile(Graph graph, const Options& options
   const Precision precision = resolve_precision(options.precision, isa).precision;
   int number = 0;
   const auto dump = [&](std::string_view pass) {
-    if (!options.dump_dir.empty()) storage::write_file_atomic(fmt::format("{}/{:02}-{}.txt", options.dump_dir, number++, pass), to_string(graph));
+    if (!options.dump_dir.empty())
+      storage::write_file_atomic(fmt::format("{}/{:02}-{}.txt", options.dump_dir, number++, pass), to_string(graph));
   };
   const auto run = [&](const char* pass, const std::function<Graph(const Graph&)>& body) {
     if (options.disabled.contains(pass)) return;

@@ -5,7 +5,8 @@ namespace muster::runtime {
 using backend::Bindings;
 using backend::Signature;
 
-Session::Session(std::unique_ptr<backend::Executable> executable, const TensorMap& parameters) : executable_(std::move(executable)), keep_(parameters) {
+Session::Session(std::unique_ptr<backend::Executable> executable, const TensorMap& parameters)
+    : executable_(std::move(executable)), keep_(parameters) {
   for (const Signature::Slot& slot : executable_->signature().parameters) {
     const auto found = keep_.find(slot.name);
     if (found == keep_.end()) throw Error(ErrorKind::invalid_argument, "[session] the program's parameter '{}' is not given", slot.name);
@@ -29,8 +30,10 @@ const TensorMap& Session::run_into(const TensorMap& inputs, const TensorMap& out
   for (const Signature::Slot& slot : signature.outputs) {
     const Shape shape = slot.type.shape(symbols);
     Tensor& tensor = outputs_[slot.name];
-    if (const auto given = outputs.find(slot.name); given != outputs.end()) tensor = given->second;
-    else if (!tensor.defined() || tensor.shape() != shape) tensor = Tensor(slot.type.dtype, shape);
+    if (const auto given = outputs.find(slot.name); given != outputs.end())
+      tensor = given->second;
+    else if (!tensor.defined() || tensor.shape() != shape)
+      tensor = Tensor(slot.type.dtype, shape);
     io.outputs.push_back(tensor.view());
   }
   executable_->run(io);

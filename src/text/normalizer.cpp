@@ -127,21 +127,11 @@ bool Normalizer::has_bert() const { return std::find(steps_.begin(), steps_.end(
 void Normalizer::apply(Normalized& piece) const {
   for (const NormalizerStep step : steps_) {
     switch (step) {
-      case NormalizerStep::bert:
-        bert(piece, bert_);
-        break;
-      case NormalizerStep::lowercase:
-        lowercase(piece);
-        break;
-      case NormalizerStep::nfd:
-        decompose_all(piece, false);
-        break;
-      case NormalizerStep::nfkd:
-        decompose_all(piece, true);
-        break;
-      case NormalizerStep::strip_accents:
-        keep_if(piece, [](char32_t code) { return !is_mark(code); });
-        break;
+      case NormalizerStep::bert: bert(piece, bert_); break;
+      case NormalizerStep::lowercase: lowercase(piece); break;
+      case NormalizerStep::nfd: decompose_all(piece, false); break;
+      case NormalizerStep::nfkd: decompose_all(piece, true); break;
+      case NormalizerStep::strip_accents: keep_if(piece, [](char32_t code) { return !is_mark(code); }); break;
     }
   }
 }

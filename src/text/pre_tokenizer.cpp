@@ -111,12 +111,8 @@ void PreTokenizer::split(Normalized& piece, std::vector<Word>& words) const {
     words.clear();
     for (const Word word : previous_words) {
       switch (step) {
-        case PreTokenizerStep::bert:
-          split_whitespace(piece.text, word, true, words);
-          break;
-        case PreTokenizerStep::whitespace_split:
-          split_whitespace(piece.text, word, false, words);
-          break;
+        case PreTokenizerStep::bert: split_whitespace(piece.text, word, true, words); break;
+        case PreTokenizerStep::whitespace_split: split_whitespace(piece.text, word, false, words); break;
         case PreTokenizerStep::byte_level:
           if (byte_level_.use_regex) {
             split_gpt2(piece.text, word, words);

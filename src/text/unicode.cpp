@@ -106,10 +106,8 @@ bool is_letter(char32_t code) {
     case UTF8PROC_CATEGORY_LL:
     case UTF8PROC_CATEGORY_LT:
     case UTF8PROC_CATEGORY_LM:
-    case UTF8PROC_CATEGORY_LO:
-      return true;
-    default:
-      return false;
+    case UTF8PROC_CATEGORY_LO: return true;
+    default: return false;
   }
 }
 
@@ -118,10 +116,8 @@ bool is_number(char32_t code) {
   switch (category(code)) {
     case UTF8PROC_CATEGORY_ND:
     case UTF8PROC_CATEGORY_NL:
-    case UTF8PROC_CATEGORY_NO:
-      return true;
-    default:
-      return false;
+    case UTF8PROC_CATEGORY_NO: return true;
+    default: return false;
   }
 }
 
@@ -134,10 +130,8 @@ bool is_bert_punctuation(char32_t code) {
     case UTF8PROC_CATEGORY_PE:
     case UTF8PROC_CATEGORY_PI:
     case UTF8PROC_CATEGORY_PF:
-    case UTF8PROC_CATEGORY_PO:
-      return true;
-    default:
-      return false;
+    case UTF8PROC_CATEGORY_PO: return true;
+    default: return false;
   }
 }
 
@@ -147,10 +141,8 @@ bool is_bert_control(char32_t code) {
   switch (category(code)) {
     case UTF8PROC_CATEGORY_CC:
     case UTF8PROC_CATEGORY_CF:
-    case UTF8PROC_CATEGORY_CO:
-      return true;
-    default:
-      return false;
+    case UTF8PROC_CATEGORY_CO: return true;
+    default: return false;
   }
 }
 
@@ -164,10 +156,8 @@ bool is_mark(char32_t code) {
   switch (category(code)) {
     case UTF8PROC_CATEGORY_MN:
     case UTF8PROC_CATEGORY_MC:
-    case UTF8PROC_CATEGORY_ME:
-      return true;
-    default:
-      return false;
+    case UTF8PROC_CATEGORY_ME: return true;
+    default: return false;
   }
 }
 
@@ -186,8 +176,7 @@ bool is_word(char32_t code) {
     case UTF8PROC_CATEGORY_ME:
     case UTF8PROC_CATEGORY_ND:
     case UTF8PROC_CATEGORY_NL:
-    case UTF8PROC_CATEGORY_PC:
-      return true;
+    case UTF8PROC_CATEGORY_PC: return true;
     // Other_Alphabetic outside L, N and M: the circled and squared letters. Then Join_Control.
     default:
       return in(code, 0x24B6, 0x24E9) || in(code, 0x1F130, 0x1F149) || in(code, 0x1F150, 0x1F169) || in(code, 0x1F170, 0x1F189) ||

@@ -37,13 +37,10 @@ double learning_rate(const TrainingArguments& a, const Plan& plan, int64_t step)
   if (a.lr_scheduler_type == SchedulerType::constant) return a.learning_rate;
   if (s < warmup) return a.learning_rate * (s / std::max(1.0, warmup));
   switch (a.lr_scheduler_type) {
-    case SchedulerType::linear:
-      return a.learning_rate * std::max(0.0, (static_cast<double>(plan.total_steps) - s) / rest);
-    case SchedulerType::cosine:
-      return a.learning_rate * std::max(0.0, 0.5 * (1.0 + std::cos(std::numbers::pi * ((s - warmup) / rest))));
+    case SchedulerType::linear: return a.learning_rate * std::max(0.0, (static_cast<double>(plan.total_steps) - s) / rest);
+    case SchedulerType::cosine: return a.learning_rate * std::max(0.0, 0.5 * (1.0 + std::cos(std::numbers::pi * ((s - warmup) / rest))));
     case SchedulerType::constant:
-    case SchedulerType::constant_with_warmup:
-      break;
+    case SchedulerType::constant_with_warmup: break;
   }
   return a.learning_rate;
 }

@@ -66,46 +66,30 @@ std::vector<Case> cases_of(Op op) {
   switch (op) {
     case Op::parameter:
     case Op::input:
-    case Op::constant:
-      return {};
+    case Op::constant: return {};
     case Op::neg:
     case Op::exp:
     case Op::tanh:
-    case Op::erf:
-      return {elementwise(op, 1)};
+    case Op::erf: return {elementwise(op, 1)};
     case Op::log:
     case Op::sqrt:
-    case Op::rsqrt:
-      return {elementwise(op, 1, 0.5, 3)};
-    case Op::gelu:
-      return {gelu(false), gelu(true)};
+    case Op::rsqrt: return {elementwise(op, 1, 0.5, 3)};
+    case Op::gelu: return {gelu(false), gelu(true)};
     case Op::add:
     case Op::sub:
     case Op::mul:
-    case Op::maximum:
-      return {elementwise(op, 2)};
-    case Op::div:
-      return {elementwise(op, 2, 0.5, 3)};
-    case Op::convert:
-      c.result = b.convert(b.convert(normal_leaf(c, "x", {kTokens, 3}), DType::f64), DType::f32);
-      return {c};
+    case Op::maximum: return {elementwise(op, 2)};
+    case Op::div: return {elementwise(op, 2, 0.5, 3)};
+    case Op::convert: c.result = b.convert(b.convert(normal_leaf(c, "x", {kTokens, 3}), DType::f64), DType::f32); return {c};
     case Op::select: {
       const Value x = normal_leaf(c, "x", {kTokens, 3}), y = normal_leaf(c, "y", {kTokens, 3});
       c.result = b.select(b.greater(x, y), b.mul(x, x), b.exp(y));
       return {c};
     }
-    case Op::dropout:
-      c.result = b.dropout(normal_leaf(c, "x", {kTokens, 3}), 0.4, 5);
-      return {c};
-    case Op::broadcast:
-      c.result = b.broadcast(normal_leaf(c, "x", {kTokens, 2}), {3, kTokens, 4, 2}, {1, 3});
-      return {c};
-    case Op::reshape:
-      c.result = b.reshape(normal_leaf(c, "x", {kTokens, 6}), {kTokens, 2, 3});
-      return {c};
-    case Op::transpose:
-      c.result = b.transpose(normal_leaf(c, "x", {2, kTokens, 3}), {2, 0, 1});
-      return {c};
+    case Op::dropout: c.result = b.dropout(normal_leaf(c, "x", {kTokens, 3}), 0.4, 5); return {c};
+    case Op::broadcast: c.result = b.broadcast(normal_leaf(c, "x", {kTokens, 2}), {3, kTokens, 4, 2}, {1, 3}); return {c};
+    case Op::reshape: c.result = b.reshape(normal_leaf(c, "x", {kTokens, 6}), {kTokens, 2, 3}); return {c};
+    case Op::transpose: c.result = b.transpose(normal_leaf(c, "x", {2, kTokens, 3}), {2, 0, 1}); return {c};
     case Op::slice: {
       const Value x = normal_leaf(c, "x", {kTokens, 6});
       c.result = b.add(b.add(b.slice(x, 1, 0, 2), b.slice(x, 1, 3, 5)), b.slice(x, 1, 4, 6));
@@ -123,21 +107,16 @@ std::vector<Case> cases_of(Op op) {
       c.result = b.emit(op, {normal_leaf(c, "x", {2, kTokens, 3})}, attrs);
       return {c};
     }
-    case Op::dot:
-      return {dot(false, false), dot(false, true), dot(true, false), dot(true, true)};
-    case Op::gather:
-      c.result = b.gather(normal_leaf(c, "table", {4, 3}), integer_leaf(c, "rows", {kTokens}, {3, 0, 3, 3, 1}));
-      return {c};
+    case Op::dot: return {dot(false, false), dot(false, true), dot(true, false), dot(true, true)};
+    case Op::gather: c.result = b.gather(normal_leaf(c, "table", {4, 3}), integer_leaf(c, "rows", {kTokens}, {3, 0, 3, 3, 1})); return {c};
     case Op::scatter_add:
       c.result = b.scatter_add(normal_leaf(c, "updates", {kTokens, 3}), integer_leaf(c, "rows", {kTokens}, {3, 0, 3, 3, 1}), {4, 3});
       return {c};
     case Op::layer_norm:
       c.result = b.layer_norm(normal_leaf(c, "x", {kTokens, 6}), normal_leaf(c, "gamma", {6}), normal_leaf(c, "beta", {6}), 1e-3);
       return {c};
-    case Op::attention:
-      return {attention(0), attention(0.3)};
-    case Op::softmax_cross_entropy:
-      return {cross_entropy(0), cross_entropy(0.1)};
+    case Op::attention: return {attention(0), attention(0.3)};
+    case Op::softmax_cross_entropy: return {cross_entropy(0), cross_entropy(0.1)};
     case Op::greater:
     case Op::gelu_grad:
     case Op::layer_norm_grad:
@@ -145,8 +124,7 @@ std::vector<Case> cases_of(Op op) {
     case Op::softmax_cross_entropy_grad:
     case Op::adamw:
     case Op::linear:
-    case Op::residual_layer_norm:
-      return {};
+    case Op::residual_layer_norm: return {};
   }
   return {};
 }

@@ -29,7 +29,8 @@ long resident_kib(pid_t pid) {
 }
 
 std::vector<std::string> request_bodies() {
-  const std::vector<std::string> words{"the", "day", "was", "good", "awful", "sad", "happy", "film", "very", "so", "really", "angry", "today", "lovely"};
+  const std::vector<std::string> words{"the",  "day",  "was", "good",   "awful", "sad",   "happy",
+                                       "film", "very", "so",  "really", "angry", "today", "lovely"};
   std::vector<std::string> bodies;
   Philox random(1);
   const auto text = [&] {
@@ -64,7 +65,10 @@ TEST(ServeLoad, EveryAnswerIsTheOneItGetsAloneAndMemoryIsFlat) {
   if (!wanted_model) {
     make_data(folder / "data", 64);
     make_model(folder / "model");
-    ASSERT_EQ(run({"train", "--model", folder / "model", "--data", folder / "data", "--output_dir", model, "--max_steps", "20", "--learning_rate", "5e-3", "--save_strategy", "no"}).code, 0);
+    ASSERT_EQ(run({"train", "--model", folder / "model", "--data", folder / "data", "--output_dir", model, "--max_steps", "20",
+                   "--learning_rate", "5e-3", "--save_strategy", "no"})
+                  .code,
+              0);
   }
   Start start;
   start.arguments = {"serve", "--model", model, "--port", "0"};
@@ -96,8 +100,10 @@ TEST(ServeLoad, EveryAnswerIsTheOneItGetsAloneAndMemoryIsFlat) {
         try {
           const net::HttpReply reply = post(client, url, bodies[i]);
           ++answers;
-          if (reply.status != 200) ++refused;
-          else if (reply.body != alone[i]) ++wrong;
+          if (reply.status != 200)
+            ++refused;
+          else if (reply.body != alone[i])
+            ++wrong;
         } catch (const Error&) {
           ++refused;
         }
@@ -108,7 +114,8 @@ TEST(ServeLoad, EveryAnswerIsTheOneItGetsAloneAndMemoryIsFlat) {
   warm = resident_kib(server.id());
   for (std::thread& client : clients) client.join();
   const long end = resident_kib(server.id());
-  std::printf("%lld answers in %.1f s, %.0f a second, resident %ld KiB at 40 %% of the time, %ld KiB at the end\n", static_cast<long long>(answers), elapsed(), static_cast<double>(answers) / elapsed(), warm, end);
+  std::printf("%lld answers in %.1f s, %.0f a second, resident %ld KiB at 40 %% of the time, %ld KiB at the end\n",
+              static_cast<long long>(answers), elapsed(), static_cast<double>(answers) / elapsed(), warm, end);
   EXPECT_GT(answers, 100);
   EXPECT_EQ(wrong, 0);
   EXPECT_EQ(refused, 0);

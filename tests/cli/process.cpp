@@ -88,7 +88,8 @@ bool Process::wait_for(const std::string& text) {
   while (std::chrono::steady_clock::now() < end) {
     if (error_so_far().find(text) != std::string::npos) return true;
     siginfo_t info = {};
-    if (waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid != 0) return error_so_far().find(text) != std::string::npos;
+    if (waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid != 0)
+      return error_so_far().find(text) != std::string::npos;
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
   return false;

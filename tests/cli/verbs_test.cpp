@@ -33,7 +33,26 @@ class Verbs : public testing::Test {
 
   static std::string path(const std::string& name) { return *folder_ / name; }
   static std::vector<std::string> train_arguments(const std::string& out) {
-    return {"train", "--task", "classification", "--model", path("model"), "--data", path("data"), "--output-dir", path(out), "--num_train_epochs", "3", "--learning-rate=5e-3", "--per_device_train_batch_size", "16", "--eval_strategy", "epoch", "--save_strategy", "no", "--logging_steps", "5"};
+    return {"train",
+            "--task",
+            "classification",
+            "--model",
+            path("model"),
+            "--data",
+            path("data"),
+            "--output-dir",
+            path(out),
+            "--num_train_epochs",
+            "3",
+            "--learning-rate=5e-3",
+            "--per_device_train_batch_size",
+            "16",
+            "--eval_strategy",
+            "epoch",
+            "--save_strategy",
+            "no",
+            "--logging_steps",
+            "5"};
   }
 
   static std::unique_ptr<Folder> folder_;
@@ -43,7 +62,8 @@ std::unique_ptr<Folder> Verbs::folder_;
 std::string Verbs::train_log_;
 
 TEST_F(Verbs, TrainLeavesAWholeModelFolder) {
-  for (const char* name : {"config.json", "model.safetensors", "vocab.txt", "metrics.jsonl", "train_results.json", "README.md"}) EXPECT_TRUE(std::filesystem::exists(path(std::string("out/") + name))) << name;
+  for (const char* name : {"config.json", "model.safetensors", "vocab.txt", "metrics.jsonl", "train_results.json", "README.md"})
+    EXPECT_TRUE(std::filesystem::exists(path(std::string("out/") + name))) << name;
   EXPECT_EQ(nlohmann::json::parse(read(path("out/config.json")))["id2label"]["1"], "good");
   EXPECT_THAT(train_log_, HasSubstr("initialised, not in the checkpoint: "));
   EXPECT_EQ(train_log_.find('\r'), std::string::npos) << "no terminal: plain lines";
@@ -77,8 +97,10 @@ TEST_F(Verbs, PredictTakesArgumentsFilesAndStandardInput) {
   EXPECT_EQ(answer["label"], "bad");
   EXPECT_NEAR(answer["scores"]["bad"].get<double>() + answer["scores"]["good"].get<double>(), 1, 1e-6);
   const auto logits = nlohmann::json::parse(run({"predict", "--model", path("out"), "--logits", "awful film"}).out);
-  EXPECT_NEAR(1 / (1 + std::exp(logits["logits"]["good"].get<double>() - logits["logits"]["bad"].get<double>())), answer["scores"]["bad"].get<double>(), 1e-5);
-  EXPECT_EQ(run({"predict", "--model", path("out"), "--batch_size", "1", "the day was lovely", "awful film"}).out, one.out) << "the batch must not matter";
+  EXPECT_NEAR(1 / (1 + std::exp(logits["logits"]["good"].get<double>() - logits["logits"]["bad"].get<double>())),
+              answer["scores"]["bad"].get<double>(), 1e-5);
+  EXPECT_EQ(run({"predict", "--model", path("out"), "--batch_size", "1", "the day was lovely", "awful film"}).out, one.out)
+      << "the batch must not matter";
 }
 
 TEST_F(Verbs, TokenizePrintsJsonLines) {
@@ -114,7 +136,8 @@ TEST_F(Verbs, PackageServePredictStop) {
   const Finished remote = run({"predict", "--url", url, "the day was lovely", "awful film"});
   EXPECT_EQ(remote.code, 0) << remote.err;
   EXPECT_EQ(remote.out, run({"predict", "--model", archive, "the day was lovely", "awful film"}).out) << "by server and by folder";
-  EXPECT_EQ(run({"predict", "--url", url, "--logits", "awful film"}).out, run({"predict", "--model", path("out"), "--logits", "awful film"}).out);
+  EXPECT_EQ(run({"predict", "--url", url, "--logits", "awful film"}).out,
+            run({"predict", "--model", path("out"), "--logits", "awful film"}).out);
   server.signal(SIGTERM);
   const Finished stopped = server.finish();
   EXPECT_EQ(stopped.code, 0) << stopped.err;
@@ -129,7 +152,10 @@ TEST_F(Verbs, ServeRefusesAPackageWhoseHashesDoNotMatch) {
   std::filesystem::copy(path("out"), other / "model");
   const std::string archive = other / "a.tar.gz";
   ASSERT_EQ(run({"package", "--model", other / "model", "--output", archive}).code, 0);
-  ASSERT_EQ(std::system(("mkdir " + (other / "u") + " && tar xzf " + archive + " -C " + (other / "u") + " && echo >> " + (other / "u/config.json")).c_str()), 0);
+  ASSERT_EQ(std::system(
+                ("mkdir " + (other / "u") + " && tar xzf " + archive + " -C " + (other / "u") + " && echo >> " + (other / "u/config.json"))
+                    .c_str()),
+            0);
   const Finished refused = run({"serve", "--model", other / "u", "--port", "0"});
   EXPECT_EQ(refused.code, 1);
   EXPECT_THAT(refused.err, HasSubstr("config.json"));
@@ -145,7 +171,8 @@ TEST_F(Verbs, ASecondRunOnTheSameFolderIsRefused) {
 
 TEST_F(Verbs, ThreadsAndResumeLeaveTheSameBits) {
   std::vector<std::string> one = train_arguments("one"), five = train_arguments("five");
-  for (auto* arguments : {&one, &five}) arguments->insert(arguments->end(), {"--save_strategy", "steps", "--save_steps", "4", "--threads", arguments == &one ? "1" : "3"});
+  for (auto* arguments : {&one, &five})
+    arguments->insert(arguments->end(), {"--save_strategy", "steps", "--save_steps", "4", "--threads", arguments == &one ? "1" : "3"});
   ASSERT_EQ(run(one).code, 0);
   const std::string wanted = read(path("one/model.safetensors"));
   // Killed without warning after the checkpoint of some step, then resumed, again and again.
@@ -191,7 +218,8 @@ TEST_F(Verbs, AFullDiskIsOneLineAndLeavesNothingHalf) {
 
 TEST_F(Verbs, FlagsFromYamlAndTheCommandLineWins) {
   write(path("flags.yaml"), "learning_rate: 5e-3\nnum-train-epochs: 7\nmax_steps: 2\nbf16: false\n");
-  const Finished result = run({"train", "--config", path("flags.yaml"), "--model", path("model"), "--data", path("data"), "--output_dir", path("yaml"), "--max_steps", "3", "--json"});
+  const Finished result = run({"train", "--config", path("flags.yaml"), "--model", path("model"), "--data", path("data"), "--output_dir",
+                               path("yaml"), "--max_steps", "3", "--json"});
   EXPECT_EQ(result.code, 0) << result.err;
   EXPECT_EQ(nlohmann::json::parse(result.out)["global_step"], 3);
   write(path("bad.yaml"), "learning_rate: [\n");
@@ -218,7 +246,9 @@ TEST_F(Verbs, WrongUseIsOneLineThatSaysWhatToDo) {
       {{"train", "--model", path("model"), "--data", path("nowhere"), "--output_dir", path("x")}, 1, "nowhere"},
       {{"train", "--model", path("model"), "--data", path("empty.csv"), "--output_dir", path("x")}, 1, "empty.csv"},
       {{"train", "--model", path("model"), "--data", path("open.csv"), "--output_dir", path("x")}, 1, "open.csv:2"},
-      {{"train", "--model", path("model"), "--data", path("data"), "--output_dir", path("x"), "--learning_rate", "fast"}, 2, "learning_rate"},
+      {{"train", "--model", path("model"), "--data", path("data"), "--output_dir", path("x"), "--learning_rate", "fast"},
+       2,
+       "learning_rate"},
       {{"train", "--model", path("model"), "--data", path("data"), "--output_dir", path("x"), "--bf16", "--fp32"}, 2, "bf16"},
       {{"train", "--task", "translation", "--model", path("model"), "--data", path("data"), "--output_dir", path("x")}, 2, "translation"},
       {{"eval", "--model", path("out"), "--data", path("data"), "--split", "exam"}, 1, "exam"},
@@ -279,7 +309,9 @@ TEST(Doctor, TellsTheMachine) {
 }
 
 TEST(Completion, BashCompletesVerbsAndFlags) {
-  const std::string script = std::string("source <(") + MUSTER_PROGRAM + " completion bash); COMP_WORDS=(muster tr); COMP_CWORD=1; _muster; echo ${COMPREPLY[@]}; COMP_WORDS=(muster train --learn); COMP_CWORD=2; _muster; echo ${COMPREPLY[@]}";
+  const std::string script = std::string("source <(") + MUSTER_PROGRAM +
+                             " completion bash); COMP_WORDS=(muster tr); COMP_CWORD=1; _muster; echo ${COMPREPLY[@]}; COMP_WORDS=(muster "
+                             "train --learn); COMP_CWORD=2; _muster; echo ${COMPREPLY[@]}";
   Folder folder;
   write(folder / "s.sh", script);
   ASSERT_EQ(std::system(("bash " + (folder / "s.sh") + " > " + (folder / "out")).c_str()), 0);

@@ -24,7 +24,8 @@ ref::Values random_leaves(const Graph& graph, const graph::SymbolValues& symbols
     if (node.op != graph::Op::parameter && node.op != graph::Op::input) continue;
     Philox random(7, leaves.size());
     std::vector<double>& values = leaves[node.name];
-    for (int64_t i = 0; i < element_count(node.types[0].shape(symbols)); ++i) values.push_back(node.types[0].dtype == DType::i32 ? random.below(4) : random.normal());
+    for (int64_t i = 0; i < element_count(node.types[0].shape(symbols)); ++i)
+      values.push_back(node.types[0].dtype == DType::i32 ? random.below(4) : random.normal());
   }
   return leaves;
 }
@@ -128,7 +129,10 @@ TEST(Fuse, ResidualDropoutNorm) {
   b.output("mean", b.exp(Value{y.node, 1}));
   b.output("sum", b.neg(sum));
   const Graph after = fuse(g);
-  EXPECT_NE(to_string(after).find("residual_layer_norm(%0, %1, %2, %3) {value=1e-05, rate=0.25, stream=9} : f32[T, 8] f32[T, 8] f32[T] f32[T]"), std::string::npos) << to_string(after);
+  EXPECT_NE(
+      to_string(after).find("residual_layer_norm(%0, %1, %2, %3) {value=1e-05, rate=0.25, stream=9} : f32[T, 8] f32[T, 8] f32[T] f32[T]"),
+      std::string::npos)
+      << to_string(after);
   EXPECT_EQ(to_string(after).find("dropout("), std::string::npos);
   EXPECT_LT(difference(g, after), 1e-14);
 }
@@ -163,7 +167,8 @@ TEST(Bf16, ProductsAndActivationsNarrowTheRestStaysF32) {
   EXPECT_NE(text.find("tanh("), std::string::npos);
   for (const graph::Output& o : after.outputs) EXPECT_EQ(after.type(o.value).dtype, DType::f32) << o.name << " keeps its type";
   EXPECT_EQ(after.type(*after.find(graph::Op::parameter, "w")).dtype, DType::f32) << "masters stay f32";
-  for (const graph::Node& node : after.nodes) EXPECT_FALSE(node.op == graph::Op::dot && node.attrs.bf16) << "per-sequence products stay f32";
+  for (const graph::Node& node : after.nodes)
+    EXPECT_FALSE(node.op == graph::Op::dot && node.attrs.bf16) << "per-sequence products stay f32";
   EXPECT_LT(difference(g, after), 0.02);
   EXPECT_GT(difference(g, after), 0) << "nothing was rounded";
 }

@@ -15,7 +15,9 @@ namespace muster::runtime {
 namespace {
 
 models::ModelConfig small_config(models::Family family) {
-  models::ModelConfig config = models::named_config(family == models::Family::roberta ? "roberta-base" : family == models::Family::distilbert ? "distilbert-base" : "tiny");
+  models::ModelConfig config = models::named_config(family == models::Family::roberta      ? "roberta-base"
+                                                    : family == models::Family::distilbert ? "distilbert-base"
+                                                                                           : "tiny");
   config.vocab_size = 61, config.hidden_size = 24, config.layers = 2, config.heads = 3, config.intermediate_size = 40;
   models::set_labels(config, {"a", "b", "c"});
   return config;
@@ -75,7 +77,8 @@ TEST_P(WholeModel, EveryOutputAgreesWithTheReference) {
   ThreadPool threads(2);
   Options ref, f32, bf16;
   ref.backend = "ref", ref.precision = f32.precision = Precision::f32, bf16.precision = Precision::bf16;
-  Session expected(compile(graph, ref, threads), parameters), plain(compile(graph, f32, threads), parameters), mixed(compile(graph, bf16, threads), parameters);
+  Session expected(compile(graph, ref, threads), parameters), plain(compile(graph, f32, threads), parameters),
+      mixed(compile(graph, bf16, threads), parameters);
   for (const std::vector<int32_t>& lengths : {std::vector<int32_t>{5, 1, 9}, {40, 2}, {3}}) {
     const models::Inputs inputs = batch(config, lengths);
     const TensorMap truth = clone(expected.run(inputs, 99));
@@ -102,7 +105,8 @@ TEST_P(WholeModel, SameBitsForAnyNumberOfThreadsAndBatchBefore) {
       if (count > 1) (void)session.run(batch(config, {17, 30, 2, 2}), 1);  // what the arena holds then must not matter
       const TensorMap& got = session.run(batch(config, {5, 1, 9}), 99);
       if (first.empty()) first = clone(got);
-      for (const auto& [name, tensor] : first) EXPECT_EQ(std::memcmp(tensor.data(), got.at(name).data(), tensor.bytes()), 0) << name << " with " << count << " threads";
+      for (const auto& [name, tensor] : first)
+        EXPECT_EQ(std::memcmp(tensor.data(), got.at(name).data(), tensor.bytes()), 0) << name << " with " << count << " threads";
     }
   }
 }
@@ -145,7 +149,8 @@ TEST_P(WholeModel, AccumulatedGradientsAreSums) {
   (void)session.run_into(two, buffers, 0, true);
   for (const auto& [name, sum] : buffers) {
     Tensor expected(DType::f32, sum.shape());
-    for (size_t i = 0; i < expected.as<float>().size(); ++i) expected.as<float>()[i] = a.at(name).as<float>()[i] + b.at(name).as<float>()[i];
+    for (size_t i = 0; i < expected.as<float>().size(); ++i)
+      expected.as<float>()[i] = a.at(name).as<float>()[i] + b.at(name).as<float>()[i];
     EXPECT_LT(distance(expected, sum), 1e-5) << name;
   }
 }
@@ -158,7 +163,8 @@ TEST(Compile, PassesCanBeTurnedOffAndDumped) {
   ThreadPool threads(1);
   Options off;
   off.disabled = {"fuse", "simplify"};
-  Session plain(compile(training_graph(config, 0.1), {}, threads), parameters), unfused(compile(training_graph(config, 0.1), off, threads), parameters);
+  Session plain(compile(training_graph(config, 0.1), {}, threads), parameters),
+      unfused(compile(training_graph(config, 0.1), off, threads), parameters);
   const models::Inputs inputs = batch(config, {5, 1, 9});
   const TensorMap a = clone(plain.run(inputs, 4));
   const TensorMap& b = unfused.run(inputs, 4);

@@ -31,9 +31,7 @@ std::string random_bytes(Rng& rng, const std::vector<std::string>& texts) {
       case 1:
         for (size_t k = below(rng, 20); k > 0; --k) append_utf8(out, static_cast<char32_t>(below(rng, 0x110000)));
         break;
-      case 2:
-        out += texts[below(rng, texts.size())];
-        break;
+      case 2: out += texts[below(rng, texts.size())]; break;
       default: {  // a text cut where it must not be
         const std::string& text = texts[below(rng, texts.size())];
         const size_t begin = below(rng, text.size());
@@ -143,8 +141,7 @@ void mutate(json& document, Rng& rng) {
         break;
       }
       [[fallthrough]];
-    default:
-      *place = kValues[below(rng, kValues.size())];
+    default: *place = kValues[below(rng, kValues.size())];
   }
 }
 

@@ -8,7 +8,8 @@ namespace {
 class CpuBackend final : public backend::Backend {
  public:
   explicit CpuBackend(Isa isa) : isa_(isa) {}
-  [[nodiscard]] std::unique_ptr<backend::Executable> compile(const graph::Graph& graph, const backend::CompileOptions& options) const override {
+  [[nodiscard]] std::unique_ptr<backend::Executable> compile(const graph::Graph& graph,
+                                                             const backend::CompileOptions& options) const override {
     MUSTER_ASSERT(options.threads != nullptr);
     return std::make_unique<Program>(graph, isa_, *options.threads);
   }

@@ -131,8 +131,8 @@ struct CrossEntropyGrad {
 struct AdamW {
   double lr = 1e-3, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weight_decay = 0.0;
   double bias_correction1 = 1.0, bias_correction2 = 1.0;  // 1 - beta1^step, 1 - beta2^step; steps count from 1
-  float grad_scale = 1.0f;  // clipping
-  bool zero_grad = false;   // leave grad zeroed
+  float grad_scale = 1.0f;                                // clipping
+  bool zero_grad = false;                                 // leave grad zeroed
 };
 /// The arrays of one step, all f32 [n] (or [rows, width] in the row-sparse form); param_bf16 may be null or receives the new param rounded.
 struct AdamWArrays {

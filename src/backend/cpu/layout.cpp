@@ -140,7 +140,8 @@ class Planner {
 
   /// Outputs a kernel can leave out when nobody reads them.
   static bool optional_output(Op op, size_t output) {
-    return output > 0 && (op == Op::linear || op == Op::residual_layer_norm || op == Op::layer_norm || op == Op::attention || op == Op::softmax_cross_entropy);
+    return output > 0 && (op == Op::linear || op == Op::residual_layer_norm || op == Op::layer_norm || op == Op::attention ||
+                          op == Op::softmax_cross_entropy);
   }
 
   void place_temporaries() {

@@ -23,20 +23,20 @@ struct RightOperand {
 };
 
 struct Layout {
-  std::vector<std::vector<Place>> places;       // [node][output]; aliases (reshape) have their source's place
-  std::vector<bool> skip;                       // nodes without a step: leaves, aliases, broadcasts that readers see through
-  std::vector<RightOperand> right;              // [node] of binary operations
+  std::vector<std::vector<Place>> places;  // [node][output]; aliases (reshape) have their source's place
+  std::vector<bool> skip;                  // nodes without a step: leaves, aliases, broadcasts that readers see through
+  std::vector<RightOperand> right;         // [node] of binary operations
   struct Temporary {
     graph::Value value;
     int32_t first = 0, last = 0;  // node numbers
   };
-  std::vector<Temporary> temporaries;           // arena values
+  std::vector<Temporary> temporaries;  // arena values
   struct Copy {
     graph::Value from;
     int32_t output = 0, after = 0;  // done after node `after`
   };
-  std::vector<Copy> copies;                     // outputs that no step writes in place
-  std::vector<std::vector<int32_t>> finished;   // [node]: outputs that are final after it
+  std::vector<Copy> copies;                    // outputs that no step writes in place
+  std::vector<std::vector<int32_t>> finished;  // [node]: outputs that are final after it
 };
 
 Layout lay_out(const graph::Graph& graph);

@@ -22,7 +22,8 @@ MemoryPlan plan_memory(const std::vector<Lifetime>& lifetimes) {
     }
     plan.offsets[i] = at;
     plan.total = std::max(plan.total, at + bytes);
-    placed.insert(std::upper_bound(placed.begin(), placed.end(), at, [&](int64_t offset, size_t j) { return offset < plan.offsets[j]; }), i);
+    placed.insert(std::upper_bound(placed.begin(), placed.end(), at, [&](int64_t offset, size_t j) { return offset < plan.offsets[j]; }),
+                  i);
   }
   return plan;
 }

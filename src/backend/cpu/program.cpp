@@ -15,12 +15,19 @@ using graph::Type;
 using graph::Value;
 
 Program::Program(graph::Graph graph, Isa isa, ThreadPool& pool)
-    : graph_(std::move(graph)), signature_(backend::signature_of(graph_)), isa_(isa), kernels_(kernels(isa)), pool_(pool), layout_(lay_out(graph_)) {
+    : graph_(std::move(graph)),
+      signature_(backend::signature_of(graph_)),
+      isa_(isa),
+      kernels_(kernels(isa)),
+      pool_(pool),
+      layout_(lay_out(graph_)) {
   for (const Node& node : graph_.nodes) {
     const bool plain = node.op != Op::transpose || node.types[0].rank() == 2;
     const size_t rank = node.inputs.empty() ? 0 : graph_.type(node.inputs[0]).rank();
-    const bool reducible = (node.op != Op::reduce_sum && node.op != Op::reduce_max) || node.types[0].rank() == 0 || (rank == 2 && node.attrs.axes.size() == 1);
-    if (!plain || !reducible) throw Error(ErrorKind::unsupported, "[{}] the cpu backend has no kernel for {}", info(node.op).name, to_string(node.types[0]));
+    const bool reducible =
+        (node.op != Op::reduce_sum && node.op != Op::reduce_max) || node.types[0].rank() == 0 || (rank == 2 && node.attrs.axes.size() == 1);
+    if (!plain || !reducible)
+      throw Error(ErrorKind::unsupported, "[{}] the cpu backend has no kernel for {}", info(node.op).name, to_string(node.types[0]));
   }
 }
 

@@ -27,13 +27,17 @@ Extent extent(const Type& type, const graph::SymbolValues& symbols) {
 
 void check_rows(Op op, const int32_t* rows, int64_t n, int64_t size) {
   for (int64_t i = 0; i < n; ++i)
-    if (rows[i] < 0 || rows[i] >= size) throw Error(ErrorKind::invalid_argument, "[{}] row number {} at position {} is outside the table of {} rows", info(op).name, rows[i], i, size);
+    if (rows[i] < 0 || rows[i] >= size)
+      throw Error(ErrorKind::invalid_argument, "[{}] row number {} at position {} is outside the table of {} rows", info(op).name, rows[i],
+                  i, size);
 }
 
 void greater(DType dtype, const void* a, const void* b, uint8_t* out, int64_t n) {
   for (int64_t i = 0; i < n; ++i) {
-    if (dtype == DType::f32) out[i] = static_cast<const float*>(a)[i] > static_cast<const float*>(b)[i];
-    else out[i] = to_f32(static_cast<const BF16*>(a)[i]) > to_f32(static_cast<const BF16*>(b)[i]);
+    if (dtype == DType::f32)
+      out[i] = static_cast<const float*>(a)[i] > static_cast<const float*>(b)[i];
+    else
+      out[i] = to_f32(static_cast<const BF16*>(a)[i]) > to_f32(static_cast<const BF16*>(b)[i]);
   }
 }
 
@@ -76,37 +80,59 @@ void Program::step(Run& run, int32_t n) {
   const Dropout dropout{dropout_rate(attrs.rate), run.io.seed, attrs.stream};
 
   switch (node.op) {
-    case Op::parameter: case Op::input: case Op::reshape: return;
+    case Op::parameter:
+    case Op::input:
+    case Op::reshape: return;
     case Op::constant: return kernels_.fill(context, dtype, static_cast<float>(attrs.value), output(0), out_size.count());
-    case Op::neg: case Op::exp: case Op::log: case Op::sqrt: case Op::rsqrt: case Op::tanh: case Op::erf: case Op::gelu:
-      return kernels_.unary(context, unary_of(node), dtype, run.at(in[0]), output(0), out_size.count());
-    case Op::add: case Op::sub: case Op::mul: case Op::div: case Op::maximum: case Op::gelu_grad: {
+    case Op::neg:
+    case Op::exp:
+    case Op::log:
+    case Op::sqrt:
+    case Op::rsqrt:
+    case Op::tanh:
+    case Op::erf:
+    case Op::gelu: return kernels_.unary(context, unary_of(node), dtype, run.at(in[0]), output(0), out_size.count());
+    case Op::add:
+    case Op::sub:
+    case Op::mul:
+    case Op::div:
+    case Op::maximum:
+    case Op::gelu_grad: {
       const RightOperand& right = layout_.right[static_cast<size_t>(n)];
-      if (right.shape == Right::same) return kernels_.binary(context, binary_of(node), Right::same, dtype, run.at(in[0]), run.at(in[1]), output(0), out_size.rows, out_size.width);
-      return kernels_.binary(context, binary_of(node), right.shape, dtype, run.at(in[right.swapped ? 1 : 0]), run.at(right.source), output(0), out_size.rows, out_size.width);
+      if (right.shape == Right::same)
+        return kernels_.binary(context, binary_of(node), Right::same, dtype, run.at(in[0]), run.at(in[1]), output(0), out_size.rows,
+                               out_size.width);
+      return kernels_.binary(context, binary_of(node), right.shape, dtype, run.at(in[right.swapped ? 1 : 0]), run.at(right.source),
+                             output(0), out_size.rows, out_size.width);
     }
     case Op::greater: return greater(graph_.type(in[0]).dtype, run.at(in[0]), run.at(in[1]), run.as<uint8_t>({n, 0}), out_size.count());
-    case Op::select: return kernels_.select(context, dtype, run.as<uint8_t>(in[0]), run.at(in[1]), run.at(in[2]), output(0), out_size.count());
+    case Op::select:
+      return kernels_.select(context, dtype, run.as<uint8_t>(in[0]), run.at(in[1]), run.at(in[2]), output(0), out_size.count());
     case Op::convert: return kernels_.convert(context, graph_.type(in[0]).dtype, run.at(in[0]), dtype, output(0), out_size.count());
     case Op::dropout: return kernels_.dropout(context, dtype, dropout, run.at(in[0]), output(0), out_size.count());
     case Op::broadcast: {  // one that no reader sees through: filled row by row
       const Extent from = size_of_input(0);
       kernels_.fill(context, dtype, 0.0f, output(0), out_size.count());
-      const Right shape = from.count() == 1 ? Right::scalar : attrs.axes.back() + 1 == static_cast<int64_t>(node.types[0].rank()) ? Right::row : Right::column;
+      const Right shape = from.count() == 1                                                     ? Right::scalar
+                          : attrs.axes.back() + 1 == static_cast<int64_t>(node.types[0].rank()) ? Right::row
+                                                                                                : Right::column;
       return kernels_.binary(context, Binary::add, shape, dtype, output(0), run.at(in[0]), output(0), out_size.rows, out_size.width);
     }
     case Op::transpose: {
       const Extent from = size_of_input(0);
       return kernels_.transpose(context, dtype, run.at(in[0]), output(0), from.rows, from.width);
     }
-    case Op::slice: case Op::concat: return slice_or_concat(run, n);
+    case Op::slice:
+    case Op::concat: return slice_or_concat(run, n);
     case Op::reduce_sum: return reduce_sum(run, n);
     case Op::reduce_max: {
       const Extent from = size_of_input(0);
-      if (node.types[0].rank() == 0) return kernels_.row_max(context, graph_.type(in[0]).dtype, run.at(in[0]), statistic(0), 1, from.count());
+      if (node.types[0].rank() == 0)
+        return kernels_.row_max(context, graph_.type(in[0]).dtype, run.at(in[0]), statistic(0), 1, from.count());
       return kernels_.row_max(context, graph_.type(in[0]).dtype, run.at(in[0]), statistic(0), from.rows, from.width);
     }
-    case Op::dot: case Op::linear: return dot(run, n);
+    case Op::dot:
+    case Op::linear: return dot(run, n);
     case Op::gather: {
       const Extent table = size_of_input(0);
       check_rows(node.op, run.as<int32_t>(in[1]), out_size.rows, table.rows);
@@ -117,28 +143,52 @@ void Program::step(Run& run, int32_t n) {
       check_rows(node.op, run.as<int32_t>(in[1]), from.rows, out_size.rows);
       const bool onto = layout_.places[static_cast<size_t>(n)][0].home == Home::output && accumulates(node.types[0]) && run.io.accumulate;
       if (!onto) kernels_.fill(context, DType::f32, 0.0f, output(0), out_size.count());
-      return kernels_.scatter_add_rows(context, graph_.type(in[0]).dtype, run.at(in[0]), run.as<int32_t>(in[1]), statistic(0), from.rows, from.width);
+      return kernels_.scatter_add_rows(context, graph_.type(in[0]).dtype, run.at(in[0]), run.as<int32_t>(in[1]), statistic(0), from.rows,
+                                       from.width);
     }
     case Op::layer_norm:
-      return kernels_.layer_norm(context, {dtype, out_size.rows, out_size.width, run.at(in[0]), nullptr, {}, run.as<float>(in[1]), run.as<float>(in[2]), static_cast<float>(attrs.value), output(0), nullptr, statistic(1), statistic(2)});
+      return kernels_.layer_norm(context, {dtype,
+                                           out_size.rows,
+                                           out_size.width,
+                                           run.at(in[0]),
+                                           nullptr,
+                                           {},
+                                           run.as<float>(in[1]),
+                                           run.as<float>(in[2]),
+                                           static_cast<float>(attrs.value),
+                                           output(0),
+                                           nullptr,
+                                           statistic(1),
+                                           statistic(2)});
     case Op::residual_layer_norm:
-      return kernels_.layer_norm(context, {dtype, out_size.rows, out_size.width, run.at(in[0]), run.at(in[1]), dropout, run.as<float>(in[2]), run.as<float>(in[3]), static_cast<float>(attrs.value), output(0), output(1), statistic(2), statistic(3)});
+      return kernels_.layer_norm(
+          context, {dtype, out_size.rows, out_size.width, run.at(in[0]), run.at(in[1]), dropout, run.as<float>(in[2]), run.as<float>(in[3]),
+                    static_cast<float>(attrs.value), output(0), output(1), statistic(2), statistic(3)});
     case Op::layer_norm_grad:
-      return kernels_.layer_norm_grad(context, {dtype, out_size.rows, out_size.width, run.at(in[4]), run.at(in[0]), run.as<float>(in[2]), run.as<float>(in[3]), run.as<float>(in[1]), output(0), statistic(1), statistic(2), false});
-    case Op::attention: case Op::attention_grad: {
+      return kernels_.layer_norm_grad(context, {dtype, out_size.rows, out_size.width, run.at(in[4]), run.at(in[0]), run.as<float>(in[2]),
+                                                run.as<float>(in[3]), run.as<float>(in[1]), output(0), statistic(1), statistic(2), false});
+    case Op::attention:
+    case Op::attention_grad: {
       const Type& qkv = graph_.type(in[0]);
       const auto* cu_seqlens = run.as<int32_t>(in[1]);
-      const int64_t sequences = size_of_input(1).count() - 1, tokens = qkv.dims[0].at(run.symbols), head_size = qkv.dims[1].offset / 3 / attrs.heads;
-      if (sequences < 0 || cu_seqlens[sequences] != tokens) throw Error(ErrorKind::invalid_argument, "[{}] cu_seqlens must end with the number of tokens, {}", info(node.op).name, tokens);
-      if (node.op == Op::attention) return kernels_.attention(context, {dtype, sequences, attrs.heads, head_size, run.at(in[0]), cu_seqlens, dropout, output(0), statistic(1)});
-      return kernels_.attention_grad(context, {dtype, sequences, attrs.heads, head_size, run.at(in[0]), cu_seqlens, dropout, run.at(in[2]), run.as<float>(in[3]), run.at(in[4]), output(0)});
+      const int64_t sequences = size_of_input(1).count() - 1, tokens = qkv.dims[0].at(run.symbols),
+                    head_size = qkv.dims[1].offset / 3 / attrs.heads;
+      if (sequences < 0 || cu_seqlens[sequences] != tokens)
+        throw Error(ErrorKind::invalid_argument, "[{}] cu_seqlens must end with the number of tokens, {}", info(node.op).name, tokens);
+      if (node.op == Op::attention)
+        return kernels_.attention(context,
+                                  {dtype, sequences, attrs.heads, head_size, run.at(in[0]), cu_seqlens, dropout, output(0), statistic(1)});
+      return kernels_.attention_grad(context, {dtype, sequences, attrs.heads, head_size, run.at(in[0]), cu_seqlens, dropout, run.at(in[2]),
+                                               run.as<float>(in[3]), run.at(in[4]), output(0)});
     }
     case Op::softmax_cross_entropy: {
       const Extent logits = size_of_input(0);
-      return kernels_.cross_entropy(context, {graph_.type(in[0]).dtype, logits.rows, logits.width, run.at(in[0]), run.as<int32_t>(in[1]), static_cast<float>(attrs.value), statistic(0), statistic(1)});
+      return kernels_.cross_entropy(context, {graph_.type(in[0]).dtype, logits.rows, logits.width, run.at(in[0]), run.as<int32_t>(in[1]),
+                                              static_cast<float>(attrs.value), statistic(0), statistic(1)});
     }
     case Op::softmax_cross_entropy_grad:
-      return kernels_.cross_entropy_grad(context, {dtype, out_size.rows, out_size.width, run.at(in[0]), run.as<int32_t>(in[1]), run.as<float>(in[2]), run.as<float>(in[3]), static_cast<float>(attrs.value), output(0)});
+      return kernels_.cross_entropy_grad(context, {dtype, out_size.rows, out_size.width, run.at(in[0]), run.as<int32_t>(in[1]),
+                                                   run.as<float>(in[2]), run.as<float>(in[3]), static_cast<float>(attrs.value), output(0)});
     case Op::adamw: {
       const float* scalars = run.as<float>(in[4]);
       for (int32_t k = 0; k < 3; ++k) {
@@ -146,7 +196,8 @@ void Program::step(Run& run, int32_t n) {
         if (output(k) != operand) std::memcpy(output(k), operand, static_cast<size_t>(out_size.count()) * sizeof(float));
       }
       AdamW options;
-      options.lr = scalars[0], options.bias_correction1 = scalars[1], options.bias_correction2 = scalars[2], options.grad_scale = scalars[3];
+      options.lr = scalars[0], options.bias_correction1 = scalars[1], options.bias_correction2 = scalars[2],
+      options.grad_scale = scalars[3];
       options.beta1 = attrs.beta1, options.beta2 = attrs.beta2, options.eps = attrs.value, options.weight_decay = attrs.weight_decay;
       return kernels_.adamw(context, options, {statistic(0), run.as<float>(in[1]), statistic(1), statistic(2), nullptr}, out_size.count());
     }
@@ -155,10 +206,13 @@ void Program::step(Run& run, int32_t n) {
 
 const PackedMatrix& Program::packed(Run& run, Value weight, bool transposed, Math math) {
   const Extent size = extent(graph_.type(weight), run.symbols);
-  const Operand operand{run.at(weight), DType::f32, transposed ? size.width : size.rows, transposed ? size.rows : size.width, size.width, transposed};
+  const Operand operand{run.at(weight), DType::f32, transposed ? size.width : size.rows, transposed ? size.rows : size.width,
+                        size.width,     transposed};
   Packed& p = packed_[{weight.node, transposed}];
-  if (p.source == nullptr) p.matrix = pack(operand, math, isa_, pool_);
-  else if (p.version != run.io.parameters_version || p.source != operand.data) repack(p.matrix, operand, pool_);
+  if (p.source == nullptr)
+    p.matrix = pack(operand, math, isa_, pool_);
+  else if (p.version != run.io.parameters_version || p.source != operand.data)
+    repack(p.matrix, operand, pool_);
   p.version = run.io.parameters_version, p.source = operand.data;
   return p.matrix;
 }
@@ -170,7 +224,8 @@ void Program::dot(Run& run, int32_t n) {
   const bool transpose_a = node.attrs.transpose_a, transpose_b = linear || node.attrs.transpose_b;
   const auto operand = [&](Value v, bool transposed) {
     const Extent size = extent(graph_.type(v), run.symbols);
-    return Operand{run.at(v), graph_.type(v).dtype, transposed ? size.width : size.rows, transposed ? size.rows : size.width, size.width, transposed};
+    return Operand{run.at(v), graph_.type(v).dtype, transposed ? size.width : size.rows, transposed ? size.rows : size.width, size.width,
+                   transposed};
   };
   const Math math = node.attrs.bf16 ? Math::bf16 : Math::f32;
   const Type& type = node.types[0];
@@ -184,7 +239,8 @@ void Program::dot(Run& run, int32_t n) {
       epilogue.pre_activation = run.at({n, 1});
     }
   }
-  if (graph_.at(right).op == Op::parameter) return matmul(operand(left, transpose_a), packed(run, right, transpose_b, math), result, epilogue, pool_, workspace_);
+  if (graph_.at(right).op == Op::parameter)
+    return matmul(operand(left, transpose_a), packed(run, right, transpose_b, math), result, epilogue, pool_, workspace_);
   matmul(operand(left, transpose_a), operand(right, transpose_b), math, isa_, result, epilogue, pool_, workspace_);
 }
 
@@ -221,7 +277,8 @@ void Program::slice_or_concat(Run& run, int32_t n) {
     const int64_t step = graph_.type(v).dims[axis].offset == 0 ? 0 : in_line / graph_.type(v).dims[axis].offset;
     const auto* from = run.as<std::byte>(v) + (node.op == Op::slice ? node.attrs.start * step : 0);
     const int64_t width = node.op == Op::slice ? out_line : in_line;
-    for (int64_t i = 0; i < lines && width > 0; ++i) std::memcpy(out + i * out_line + offset, from + i * in_line, static_cast<size_t>(width));
+    for (int64_t i = 0; i < lines && width > 0; ++i)
+      std::memcpy(out + i * out_line + offset, from + i * in_line, static_cast<size_t>(width));
     offset += in_line;
   }
 }

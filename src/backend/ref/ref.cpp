@@ -93,21 +93,14 @@ void for_each_element(const TensorView& t, Visit&& visit) {
     for (int64_t i = 0, n = t.elements(); i < n; ++i) visit(i, data[i]);
   };
   switch (t.dtype) {
-    case DType::f32:
-      return all(static_cast<float*>(t.data));
-    case DType::f64:
-      return all(static_cast<double*>(t.data));
-    case DType::bf16:
-      return all(static_cast<BF16*>(t.data));
-    case DType::f16:
-      return all(static_cast<F16*>(t.data));
-    case DType::i32:
-      return all(static_cast<int32_t*>(t.data));
-    case DType::i64:
-      return all(static_cast<int64_t*>(t.data));
+    case DType::f32: return all(static_cast<float*>(t.data));
+    case DType::f64: return all(static_cast<double*>(t.data));
+    case DType::bf16: return all(static_cast<BF16*>(t.data));
+    case DType::f16: return all(static_cast<F16*>(t.data));
+    case DType::i32: return all(static_cast<int32_t*>(t.data));
+    case DType::i64: return all(static_cast<int64_t*>(t.data));
     case DType::u8:
-    case DType::boolean:
-      return all(static_cast<uint8_t*>(t.data));
+    case DType::boolean: return all(static_cast<uint8_t*>(t.data));
   }
 }
 

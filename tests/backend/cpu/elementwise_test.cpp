@@ -11,45 +11,28 @@ double slope(double (*f)(double), double x) { return (f(x + 1e-5) - f(x - 1e-5))
 
 double unary_reference(Unary op, double x) {
   switch (op) {
-    case Unary::neg:
-      return -x;
-    case Unary::exp:
-      return std::exp(x);
-    case Unary::log:
-      return std::log(x);
-    case Unary::sqrt:
-      return std::sqrt(x);
-    case Unary::rsqrt:
-      return 1.0 / std::sqrt(x);
-    case Unary::tanh:
-      return std::tanh(x);
-    case Unary::erf:
-      return std::erf(x);
-    case Unary::gelu:
-      return gelu(x);
-    case Unary::gelu_tanh:
-      return gelu_tanh(x);
+    case Unary::neg: return -x;
+    case Unary::exp: return std::exp(x);
+    case Unary::log: return std::log(x);
+    case Unary::sqrt: return std::sqrt(x);
+    case Unary::rsqrt: return 1.0 / std::sqrt(x);
+    case Unary::tanh: return std::tanh(x);
+    case Unary::erf: return std::erf(x);
+    case Unary::gelu: return gelu(x);
+    case Unary::gelu_tanh: return gelu_tanh(x);
   }
   return 0.0;
 }
 double binary_reference(Binary op, double a, double b) {
   switch (op) {
-    case Binary::add:
-      return a + b;
-    case Binary::sub:
-      return a - b;
-    case Binary::mul:
-      return a * b;
-    case Binary::div:
-      return a / b;
-    case Binary::maximum:
-      return std::isnan(a) || std::isnan(b) ? NAN : std::max(a, b);
-    case Binary::gelu_grad:
-      return b * slope(gelu, a);
-    case Binary::gelu_tanh_grad:
-      return b * slope(gelu_tanh, a);
-    case Binary::tanh_grad:
-      return b * (1.0 - a * a);
+    case Binary::add: return a + b;
+    case Binary::sub: return a - b;
+    case Binary::mul: return a * b;
+    case Binary::div: return a / b;
+    case Binary::maximum: return std::isnan(a) || std::isnan(b) ? NAN : std::max(a, b);
+    case Binary::gelu_grad: return b * slope(gelu, a);
+    case Binary::gelu_tanh_grad: return b * slope(gelu_tanh, a);
+    case Binary::tanh_grad: return b * (1.0 - a * a);
   }
   return 0.0;
 }

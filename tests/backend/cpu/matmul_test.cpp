@@ -98,14 +98,10 @@ std::vector<double> values(const Matrix& m, Math math, bool by_column) {
 
 double activated(double x, Activation a) {
   switch (a) {
-    case Activation::none:
-      return x;
-    case Activation::gelu:
-      return 0.5 * x * (1 + std::erf(x / std::sqrt(2.0)));
-    case Activation::gelu_tanh:
-      return 0.5 * x * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
-    case Activation::tanh:
-      return std::tanh(x);
+    case Activation::none: return x;
+    case Activation::gelu: return 0.5 * x * (1 + std::erf(x / std::sqrt(2.0)));
+    case Activation::gelu_tanh: return 0.5 * x * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
+    case Activation::tanh: return std::tanh(x);
   }
   return NAN;
 }
