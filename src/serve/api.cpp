@@ -30,7 +30,7 @@ struct Api::Call {
   net::Responder responder;
   Clock::time_point start;
   std::string remote;
-  net::CancelFlag cancelled = {};
+  net::CancelFlag cancelled;
   Invocation invocation = {};
   int64_t truncated = 0;
 };
