@@ -57,11 +57,9 @@ void attention_items(const int32_t* cu_seqlens, int64_t sequences, int64_t heads
 
 const Kernels& kernels(Isa isa) {
   switch (isa) {
-    case Isa::avx2:
-      return avx2::table();
+    case Isa::avx2: return avx2::table();
     case Isa::avx512:
-    case Isa::amx:
-      return avx512::table();
+    case Isa::amx: return avx512::table();
   }
   return avx2::table();
 }

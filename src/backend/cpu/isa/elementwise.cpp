@@ -47,24 +47,15 @@ template <typename T>
 void unary_of(const Context& context, Unary op, const T* x, T* out, int64_t n) {
   const auto run = [&](const auto& f) { map(context, x, out, n, f); };
   switch (op) {
-    case Unary::neg:
-      return run([](VecF v) { return -v; });
-    case Unary::exp:
-      return run([](VecF v) { return exp(v); });
-    case Unary::log:
-      return run([](VecF v) { return log(v); });
-    case Unary::sqrt:
-      return run([](VecF v) { return sqrt(v); });
-    case Unary::rsqrt:
-      return run([](VecF v) { return 1.0f / sqrt(v); });
-    case Unary::tanh:
-      return run([](VecF v) { return tanh(v); });
-    case Unary::erf:
-      return run([](VecF v) { return erf(v); });
-    case Unary::gelu:
-      return run([](VecF v) { return gelu(v); });
-    case Unary::gelu_tanh:
-      return run([](VecF v) { return gelu_tanh(v); });
+    case Unary::neg: return run([](VecF v) { return -v; });
+    case Unary::exp: return run([](VecF v) { return exp(v); });
+    case Unary::log: return run([](VecF v) { return log(v); });
+    case Unary::sqrt: return run([](VecF v) { return sqrt(v); });
+    case Unary::rsqrt: return run([](VecF v) { return 1.0f / sqrt(v); });
+    case Unary::tanh: return run([](VecF v) { return tanh(v); });
+    case Unary::erf: return run([](VecF v) { return erf(v); });
+    case Unary::gelu: return run([](VecF v) { return gelu(v); });
+    case Unary::gelu_tanh: return run([](VecF v) { return gelu_tanh(v); });
   }
 }
 
@@ -72,22 +63,14 @@ template <typename T>
 void binary_of(const Context& context, Binary op, Right right, const T* a, const T* b, T* out, int64_t rows, int64_t width) {
   const auto run = [&](const auto& f) { map2(context, right, a, b, out, rows, width, f); };
   switch (op) {
-    case Binary::add:
-      return run([](VecF x, VecF y) { return x + y; });
-    case Binary::sub:
-      return run([](VecF x, VecF y) { return x - y; });
-    case Binary::mul:
-      return run([](VecF x, VecF y) { return x * y; });
-    case Binary::div:
-      return run([](VecF x, VecF y) { return x / y; });
-    case Binary::maximum:
-      return run([](VecF x, VecF y) { return maximum(x, y); });
-    case Binary::gelu_grad:
-      return run([](VecF x, VecF ct) { return ct * gelu_slope(x); });
-    case Binary::gelu_tanh_grad:
-      return run([](VecF x, VecF ct) { return ct * gelu_tanh_slope(x); });
-    case Binary::tanh_grad:
-      return run([](VecF y, VecF ct) { return ct * (1.0f - y * y); });
+    case Binary::add: return run([](VecF x, VecF y) { return x + y; });
+    case Binary::sub: return run([](VecF x, VecF y) { return x - y; });
+    case Binary::mul: return run([](VecF x, VecF y) { return x * y; });
+    case Binary::div: return run([](VecF x, VecF y) { return x / y; });
+    case Binary::maximum: return run([](VecF x, VecF y) { return maximum(x, y); });
+    case Binary::gelu_grad: return run([](VecF x, VecF ct) { return ct * gelu_slope(x); });
+    case Binary::gelu_tanh_grad: return run([](VecF x, VecF ct) { return ct * gelu_tanh_slope(x); });
+    case Binary::tanh_grad: return run([](VecF y, VecF ct) { return ct * (1.0f - y * y); });
   }
 }
 
