@@ -3,7 +3,8 @@
 #include <yaml-cpp/yaml.h>
 
 #include <algorithm>
-#include <filesystem>
+#include <numeric>
+#include <utility>
 
 #include "core/error.h"
 #include "storage/file.h"
@@ -30,6 +31,24 @@ std::string scalar(const YAML::Node& value, const std::string& path, const std::
 }
 
 }  // namespace
+
+std::string nearest(const std::string& word, const std::vector<std::string>& known) {
+  std::string best;
+  size_t best_distance = std::max<size_t>(2, word.size() / 3) + 1;
+  for (const std::string& other : known) {
+    std::vector<size_t> row(other.size() + 1);  // of the table of edit distances
+    std::iota(row.begin(), row.end(), size_t{0});
+    for (size_t i = 0; i < word.size(); ++i) {
+      size_t diagonal = std::exchange(row[0], i + 1);
+      for (size_t j = 0; j < other.size(); ++j) {
+        const size_t change = diagonal + (word[i] == other[j] ? 0 : 1);
+        diagonal = std::exchange(row[j + 1], std::min({change, row[j] + 1, row[j + 1] + 1}));
+      }
+    }
+    if (row.back() < best_distance) best = other, best_distance = row.back();
+  }
+  return best;
+}
 
 std::vector<std::string> yaml_arguments(const std::string& path) {
   YAML::Node root;
@@ -62,6 +81,10 @@ std::vector<std::string> canonical_arguments(int argc, char** argv) {
       continue;
     }
     arguments.push_back(std::move(argument));
+  }
+  if (!arguments.empty() && arguments.front() == "help") {
+    arguments.erase(arguments.begin());
+    arguments.emplace_back("--help");
   }
   if (!arguments.empty()) arguments.insert(arguments.begin() + 1, from_file.begin(), from_file.end());  // after the verb
   return arguments;

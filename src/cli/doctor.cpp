@@ -56,9 +56,13 @@ std::string features(const CpuInfo& info) {
 
 std::string temporary_space() {
   struct statvfs fs = {};
-  const std::string folder = std::filesystem::temp_directory_path().string();
-  return statvfs(folder.c_str(), &fs) == 0 ? fmt::format("{:.1f} GiB free in {}", gibibytes(uint64_t{fs.f_bavail} * fs.f_frsize), folder)
-                                           : "unknown";
+  try {
+    const std::string folder = temporary_folder();
+    return statvfs(folder.c_str(), &fs) == 0 ? fmt::format("{:.1f} GiB free in {}", gibibytes(uint64_t{fs.f_bavail} * fs.f_frsize), folder)
+                                             : "unknown";
+  } catch (const Error& e) {
+    return e.what();
+  }
 }
 
 std::vector<std::string> missing(const CpuInfo& info, Isa isa) {

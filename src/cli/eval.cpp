@@ -8,6 +8,7 @@
 #include "cli/verbs.h"
 #include "core/log.h"
 #include "models/weights.h"
+#include "storage/file.h"
 #include "text/tokenizer.h"
 #include "train/evaluate.h"
 #include "train/report.h"
@@ -25,6 +26,9 @@ struct Flags {
 };
 
 int run(Flags& flags) {
+  if (flags.as_numbers && flags.output_file.empty()) throw Error(ErrorKind::usage, "--output_numbers needs --output_file");
+  if (!flags.task.empty() && train::tweeteval_task(flags.task) != flags.task)
+    throw Error(ErrorKind::usage, "--tweeteval_task {}: have emoji, emotion, hate, irony, offensive, sentiment, stance", flags.task);
   const std::atomic<bool>& stop = install_stop_flag();
   const ModelSource source(flags.model);
   const models::ModelConfig config = models::read_config(source.folder());
@@ -39,6 +43,8 @@ int run(Flags& flags) {
     throw Error(ErrorKind::invalid_argument, "{}: the weights have no {}: run `muster train` first", flags.model,
                 report.initialised.front());
 
+  if (!flags.output_file.empty())
+    const storage::AtomicFile writable(flags.output_file, "predictions");  // better known before the work than after
   ThreadPool threads(flags.engine.thread_count());
   int limit = static_cast<int>(config.max_tokens());
   if (const auto own = tokenizer.model_max_length()) limit = std::min(limit, *own);
@@ -72,6 +78,7 @@ std::function<int()> declare_eval(CLI::App& app) {
   app.add_option("--normalize", flags->normalize, "tweet clean-up: none, timelms or model_card")->capture_default_str();
   app.add_option("--per_device_eval_batch_size", flags->batch_size, "texts a batch")->check(CLI::Range(1, 65536))->capture_default_str();
   app.add_option("--max_seq_length", flags->max_seq_length, "cut texts to this many tokens; 0: as long as the model takes")
+      ->check(CLI::Range(0, 1 << 20))
       ->capture_default_str();
   app.add_option("--tweeteval_task", flags->task, "also give TweetEval's metric of this task (default: by the name of the folder)");
   app.add_option("--output_file", flags->output_file, "write one predicted label a line");

@@ -1,16 +1,43 @@
 // muster: parses the command line, runs one verb, turns errors into one line and an exit code. Objects are wired in the verbs' files.
 #include <CLI/CLI.hpp>
 
+#include <algorithm>
 #include <csignal>
 #include <iostream>
 
 #include "cli/command_line.h"
+#include "cli/support.h"
 #include "cli/verbs.h"
 #include "cli/version.h"
 #include "core/error.h"
 #include "core/log.h"
 
 namespace {
+
+/// "--lerning_rate is unknown; did you mean --learning_rate?": CLI11 tells first what is missing, and never what was meant.
+void refuse_unknown(const std::vector<std::string>& arguments, const CLI::App& app, const std::vector<CLI::App*>& commands) {
+  using namespace muster;
+  const auto refuse = [](const std::string& word, const std::string& meant, const std::string& verb) {
+    throw Error(ErrorKind::usage, "{} is unknown{}; see `muster{} --help`", word, meant.empty() ? "" : "; did you mean " + meant + "?",
+                verb);
+  };
+  const auto check = [&](const std::string& argument, const CLI::App& owner, const std::string& verb) {
+    std::vector<std::string> known;
+    for (const CLI::Option* option : owner.get_options())
+      for (const std::string& name : option->get_lnames()) known.push_back("--" + name);
+    const std::string flag = argument.substr(0, argument.find('='));
+    if (std::find(known.begin(), known.end(), flag) == known.end()) refuse(flag, cli::nearest(flag, known), verb);
+  };
+  if (arguments.empty()) return;
+  if (arguments.front().starts_with("--")) return check(arguments.front(), app, "");
+  if (arguments.front().starts_with("-")) return;
+  std::vector<std::string> verbs;
+  for (const CLI::App* command : commands) verbs.push_back(command->get_name());
+  const auto verb = std::find(verbs.begin(), verbs.end(), arguments.front());
+  if (verb == verbs.end()) refuse("the verb '" + arguments.front() + "'", cli::nearest(arguments.front(), verbs), "");
+  for (size_t i = 1; i < arguments.size() && arguments[i] != "--"; ++i)
+    if (arguments[i].starts_with("--")) check(arguments[i], *commands[static_cast<size_t>(verb - verbs.begin())], " " + *verb);
+}
 
 int run(int argc, char** argv) {
   using namespace muster;
@@ -32,6 +59,7 @@ int run(int argc, char** argv) {
   }
   try {
     std::vector<std::string> arguments = cli::canonical_arguments(argc, argv);
+    refuse_unknown(arguments, app, commands);
     std::reverse(arguments.begin(), arguments.end());  // CLI11 takes them from the back
     app.parse(std::move(arguments));
   } catch (const CLI::CallForHelp&) {
@@ -65,6 +93,7 @@ int main(int argc, char** argv) {
     if (!std::cout && code == 0) throw muster::Error(muster::ErrorKind::io, "standard output: cannot write (closed pipe or full disk)");
     return code;
   } catch (const muster::Error& e) {
+    if (e.kind() == muster::ErrorKind::cancelled && muster::cli::stop_exit_code() != 0) return muster::cli::stop_exit_code();
     muster::log_line(muster::LogLevel::error, e.what());
     return muster::exit_code(e.kind());
   } catch (const std::bad_alloc&) {

@@ -30,12 +30,21 @@ void put(const fs::path& from, const fs::path& to) {
   fs::create_directories(to.parent_path(), failed);
   fs::create_hard_link(from, to, failed);  // the same file system: nothing is copied
   if (!failed) return;
+  const auto space = fs::space(to.parent_path(), failed);
+  const auto bytes = fs::file_size(from, failed);
+  if (!failed && space.available < bytes)
+    throw Error(ErrorKind::io, "{}: no room for a copy of {:.1f} MB beside the archive; free space there or choose another --output",
+                from.string(), static_cast<double>(bytes) / 1e6);
   fs::copy_file(from, to, failed);
   if (failed) throw Error(ErrorKind::io, "{}: cannot copy it into the package ({})", from.string(), failed.message());
 }
 
 int run(const Flags& flags) {
+  install_stop_flag();
   if (!storage::is_folder(flags.model)) throw Error(ErrorKind::not_found, "model '{}' is not a folder", flags.model);
+  std::error_code ignored;
+  if (fs::exists(flags.output, ignored) && !storage::is_file(flags.output))
+    throw Error(ErrorKind::usage, "--output {}: give the name of a file", flags.output);
   if (!flags.force && storage::is_file(flags.output))
     throw Error(ErrorKind::usage, "{} exists: give another --output, or --force to replace it", flags.output);
   // What a package must have to be served: checked now rather than at the first deployment.
@@ -47,6 +56,8 @@ int run(const Flags& flags) {
     throw Error(ErrorKind::invalid_argument, "{}: the weights have no {}: run `muster train` first", flags.model,
                 report.initialised.front());
 
+  throw_if_stopped();
+  storage::remove_leftovers(fs::absolute(flags.output).parent_path().string());
   const fs::path folder = flags.model;
   storage::AtomicFolder staging(flags.output + ".staging",
                                 storage::AtomicFolder::Existing::replace);  // never committed: goes with the object
@@ -79,7 +90,7 @@ int run(const Flags& flags) {
                          {"compiler", std::string("gcc ") + __VERSION__},
                          {"architecture", models::architecture_of(config)}};
   storage::write_manifest(root.string(), manifest);
-  storage::pack_tar_gz(root.string(), flags.output);
+  storage::pack_tar_gz(root.string(), flags.output, {.between_blocks = throw_if_stopped});
   const auto bytes = fs::file_size(flags.output);
   if (flags.json)
     std::cout << "{\"output\":" << json_string(flags.output) << ",\"bytes\":" << bytes << "}\n";

@@ -124,6 +124,7 @@ template <typename Predict>
 void predict_all(const Flags& flags, Predict predict) {
   std::vector<std::string> waiting;
   const auto flush = [&] {
+    throw_if_stopped();
     if (waiting.empty()) return;
     const Answers answers = predict(waiting);
     for (size_t i = 0; i < waiting.size(); ++i) print(flags, waiting[i], answers[i]);
@@ -147,6 +148,7 @@ int run(const Flags& flags) {
   if (flags.url.empty() == flags.model.empty())
     throw Error(ErrorKind::usage, "give either --url (a server) or --model (a folder or model.tar.gz)");
   if (flags.url.empty()) {
+    install_stop_flag();  // a request to a server is ended by the signal itself
     Local local(flags);
     predict_all(flags, [&](const std::vector<std::string>& texts) { return local(texts); });
   } else {

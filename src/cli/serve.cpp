@@ -13,7 +13,7 @@
 #include "serve/engine.h"
 #include "serve/sagemaker.h"
 #include "serve/server.h"
-#include "storage/package.h"
+#include "storage/file.h"
 
 namespace muster::cli {
 namespace {
@@ -31,6 +31,11 @@ void take_container_defaults(Flags& flags) {
   const serve::ContainerOptions container = serve::container_options(serve::process_environment());
   const bool in_container = flags.model.empty();
   if (in_container) flags.model = container.model.string();
+  if (in_container && !storage::is_folder(flags.model))
+    throw Error(ErrorKind::usage,
+                "give --model FOLDER or model.tar.gz: without it the model is taken from {}, as in a SageMaker container, and that is no "
+                "folder here",
+                flags.model);
   if (flags.host.empty()) flags.host = in_container ? container.host : "127.0.0.1";
   if (flags.port < 0) flags.port = container.port;
   flags.server.http.max_body_bytes =
@@ -49,7 +54,7 @@ int run(Flags& flags) {
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);  // inherited by every thread: only sigwait below takes them
 
   const ModelSource source(flags.model);
-  if (!storage::verify_manifest(source.folder())) log_info("{}: no manifest, so its files are not checked against hashes", flags.model);
+  if (!source.verified()) log_info("{}: no manifest, so its files are not checked against hashes", flags.model);
   ThreadPool threads(flags.engine.thread_count());
   flags.server.http.host = flags.host;
   flags.server.http.port = static_cast<uint16_t>(flags.port);
@@ -60,7 +65,8 @@ int run(Flags& flags) {
   serve::InferenceServer server(flags.server, [&] { return serve::load_engine(source.folder(), engine, threads); });
   const serve::ModelInfo& model = server.model();
   log_info("serving {} ({}, {} labels, {}, at most {} tokens a text, {} threads) on http://{}:{}", model.name, model.model_type,
-           model.labels.size(), model.precision, model.max_length, threads.threads(), flags.host, server.port());
+           model.labels.size(), model.precision, model.max_length, threads.threads(),
+           flags.host.find(':') == std::string::npos ? flags.host : "[" + flags.host + "]", server.port());
   int signal = 0;
   sigwait(&signals, &signal);
   log_info("{}: finishing what has begun", signal == SIGINT ? "SIGINT" : "SIGTERM");

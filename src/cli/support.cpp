@@ -1,13 +1,14 @@
 #include "cli/support.h"
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <cerrno>
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
-#include <iostream>
+#include <memory>
 #include <nlohmann/json.hpp>
 
 #include "core/cpu.h"
@@ -39,26 +40,60 @@ const std::atomic<bool>& install_stop_flag() {
 
 int stop_exit_code() { return g_signal == 0 ? 0 : 128 + static_cast<int>(g_signal); }
 
+void throw_if_stopped() {
+  if (g_stop) throw Error(ErrorKind::cancelled, "stopped by a signal");
+}
+
+std::string temporary_folder() {
+  const char* set = std::getenv("TMPDIR");
+  std::string folder = set != nullptr && *set != '\0' ? set : "/tmp";
+  if (!storage::is_folder(folder))
+    throw Error(ErrorKind::not_found, "{}: no such folder for temporary files; set TMPDIR to one with room", folder);
+  return folder;
+}
+
 ModelSource::ModelSource(const std::string& path) {
   if (storage::is_folder(path)) {
     folder_ = path;
     return;
   }
   if (!storage::is_file(path)) throw Error(ErrorKind::not_found, "model '{}' is neither a folder nor a model.tar.gz", path);
-  std::string pattern = (std::filesystem::temp_directory_path() / "muster-model-XXXXXX").string();
+  std::string pattern = temporary_folder() + "/muster-model-XXXXXX";
   if (mkdtemp(pattern.data()) == nullptr)
     throw Error(ErrorKind::io, "{}: cannot make a temporary folder ({}): set TMPDIR to one with room", pattern, errno_text(errno));
   temporary_ = pattern;
   folder_ = temporary_ + "/" + std::filesystem::path(path).filename().stem().stem().string();
   try {
-    storage::unpack_tar_gz(path, folder_);
-    storage::verify_manifest(folder_);
+    unpack(path);
   } catch (...) {
     std::error_code ignored;
     std::filesystem::remove_all(temporary_, ignored);
     throw;
   }
 }
+
+void ModelSource::unpack(const std::string& archive) {
+  storage::UnpackLimits limits;
+  limits.between_blocks = throw_if_stopped;
+  storage::unpack_tar_gz(archive, folder_, limits);
+  std::vector<std::string> top;
+  for (const storage::TreeEntry& entry : storage::list_tree(folder_))
+    if (entry.name.find('/') == std::string::npos) top.push_back(entry.name + (entry.kind == storage::TreeEntry::Kind::folder ? "/" : ""));
+  if (top.size() == 1 && top.front().ends_with('/'))
+    throw Error(ErrorKind::invalid_argument,
+                "{}: the files are in {}, not at the root of the archive; pack them with `muster package`, or with tar -C FOLDER .",
+                archive, top.front());
+  try {
+    has_manifest_ = storage::verify_manifest(folder_).has_value();
+  } catch (const Error& e) {  // the temporary folder says nothing to the user
+    std::string message = e.what();
+    for (size_t at; (at = message.find(folder_)) != std::string::npos;) message.replace(at, folder_.size(), archive);
+    throw Error(e.kind(), "{}", message);
+  }
+  throw_if_stopped();
+}
+
+bool ModelSource::verified() const { return temporary_.empty() ? storage::verify_manifest(folder_).has_value() : has_manifest_; }
 
 ModelSource::~ModelSource() {
   if (temporary_.empty()) return;
@@ -89,22 +124,41 @@ void declare_engine_flags(CLI::App& app, EngineFlags& flags) {
 
 void for_each_line(const std::string& path, const std::function<void(std::string&&)>& take) {
   constexpr size_t kLongest = size_t{64} << 20;
-  std::ifstream file;
-  if (path != "-") {
-    file.open(path, std::ios::binary);
-    if (!file)
-      throw Error(storage::is_folder(path) || storage::is_file(path) ? ErrorKind::io : ErrorKind::not_found,
-                  "{}: cannot open the file of texts", path);
+  int fd = STDIN_FILENO;
+  while (path != "-" && (fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC)) < 0) {
+    throw_if_stopped();
+    if (errno == EINTR) continue;  // a pipe without a writer is waited for
+    throw Error(errno == ENOENT ? ErrorKind::not_found : ErrorKind::io, "{}: cannot open the file of texts: {}", path, errno_text(errno));
   }
-  std::istream& in = path == "-" ? std::cin : file;
+  const std::unique_ptr<const int, void (*)(const int*)> close_it(&fd, [](const int* open) {
+    if (*open != STDIN_FILENO) ::close(*open);
+  });
   std::string line;
-  while (std::getline(in, line)) {
-    if (line.size() > kLongest) throw Error(ErrorKind::too_large, "{}: a line of {} bytes; {} is the most", path, line.size(), kLongest);
+  const auto hand_over = [&] {
+    throw_if_stopped();
     if (!line.empty() && line.back() == '\r') line.pop_back();
     take(std::move(line));
     line.clear();
+  };
+  std::vector<char> buffer(1 << 16);
+  for (;;) {
+    throw_if_stopped();
+    const ssize_t n = ::read(fd, buffer.data(), buffer.size());
+    if (n < 0 && errno == EINTR) continue;  // the stop flag was set, or a terminal was resized
+    if (n < 0) throw Error(ErrorKind::io, "{}: cannot read the texts: {}", path == "-" ? "standard input" : path, errno_text(errno));
+    if (n == 0) break;
+    for (std::string_view rest(buffer.data(), static_cast<size_t>(n)); !rest.empty();) {
+      const size_t end = rest.find('\n');
+      line += rest.substr(0, end);
+      if (line.size() > kLongest)
+        throw Error(ErrorKind::too_large, "{}: a line of more than {} bytes, the most there may be; are these lines of text?", path,
+                    kLongest);
+      if (end == std::string_view::npos) break;
+      hand_over();
+      rest.remove_prefix(end + 1);
+    }
   }
-  if (in.bad()) throw Error(ErrorKind::io, "{}: reading failed", path);
+  if (!line.empty()) hand_over();
 }
 
 std::string json_string(std::string_view text) {

@@ -19,9 +19,14 @@ namespace muster::cli {
 const std::atomic<bool>& install_stop_flag();
 /// 128 + the signal that came, or 0.
 int stop_exit_code();
+/// Throws Error(cancelled) once the stop flag is set; the program then ends with stop_exit_code() and without a message.
+void throw_if_stopped();
+
+/// TMPDIR or /tmp. Throws Error(not_found) when that is no folder.
+std::string temporary_folder();
 
 /// A model folder, given as a folder or as model.tar.gz: an archive is unpacked into a temporary folder that goes with the object, and
-/// its manifest is verified. Throws Error(not_found|corrupt|...).
+/// its manifest is verified. After install_stop_flag() a signal ends the unpacking. Throws Error(not_found|corrupt|...).
 class ModelSource {
  public:
   explicit ModelSource(const std::string& path);
@@ -29,9 +34,13 @@ class ModelSource {
   ModelSource(const ModelSource&) = delete;
   ModelSource& operator=(const ModelSource&) = delete;
   [[nodiscard]] const std::string& folder() const { return folder_; }
+  /// Whether the files agree with a manifest (Error(corrupt) when they do not); false without a manifest.
+  [[nodiscard]] bool verified() const;
 
  private:
+  void unpack(const std::string& archive);
   std::string folder_, temporary_;
+  bool has_manifest_ = false;  // of an archive
 };
 
 /// --threads, --bf16, --fp32, --backend, as every verb that runs a model has them.
@@ -45,7 +54,7 @@ struct EngineFlags {
 void declare_engine_flags(CLI::App& app, EngineFlags& flags);
 
 /// Lines of a file ("-": standard input) without their LF or CR LF, handed over one by one.
-/// Throws Error(not_found|io|too_large: a line over 64 MiB).
+/// Throws Error(not_found|io|too_large: a line over 64 MiB), and like throw_if_stopped().
 void for_each_line(const std::string& path, const std::function<void(std::string&&)>& take);
 
 /// JSON string with its quotes; invalid UTF-8 becomes U+FFFD.

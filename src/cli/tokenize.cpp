@@ -38,10 +38,12 @@ void count_characters(text::Encoding& e, std::string_view text, std::string_view
 }
 
 int run(const Flags& flags) {
+  install_stop_flag();
   const ModelSource source(flags.model);
   const text::Tokenizer tokenizer = text::Tokenizer::load(source.folder());
   const text::EncodeOptions options{!flags.no_special_tokens, flags.max_length};
   const auto take = [&](std::string&& text) {
+    throw_if_stopped();
     text::Encoding e = flags.pair.empty() ? tokenizer.encode(text, options) : tokenizer.encode_pair(text, flags.pair, options);
     if (flags.char_offsets) count_characters(e, text, flags.pair);
     std::string line = "{";

@@ -99,6 +99,8 @@ int run(Flags& flags) {
   engine.threads = static_cast<int>(flags.arguments.threads);
   ThreadPool threads(engine.thread_count());
   const train::TrainResult result = train::train(flags.arguments, std::move(inputs), threads);
+  if (result.outcome == train::Outcome::interrupted)
+    log_info("stopped: {} is saved; the same command with --resume_from_checkpoint latest goes on", result.checkpoint);
   if (flags.json) {
     std::cout << "{\"output_dir\":" << json_string(flags.arguments.output_dir) << ",\"global_step\":" << result.global_step;
     for (const auto& [name, value] : result.summary) std::cout << ",\"" << name << "\":" << fmt::format("{}", value);

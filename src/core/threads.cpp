@@ -7,8 +7,11 @@
 #include <condition_variable>
 #include <exception>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <vector>
+
+#include "core/error.h"
 
 namespace muster {
 namespace {
@@ -59,20 +62,27 @@ struct ThreadPool::State {
       }
     }
   }
+
+  void end() {
+    {
+      const std::lock_guard lock(mutex);
+      stop = true;
+    }
+    wake.notify_all();
+    for (auto& w : workers) w.join();
+  }
 };
 
 ThreadPool::ThreadPool(int threads) : state_(std::make_unique<State>()) {
-  for (int i = 1; i < std::max(1, threads); ++i) state_->workers.emplace_back([s = state_.get(), i] { s->worker(i); });
+  try {
+    for (int i = 1; i < std::max(1, threads); ++i) state_->workers.emplace_back([s = state_.get(), i] { s->worker(i); });
+  } catch (const std::system_error& e) {  // no memory for a stack, or too many processes
+    state_->end();
+    throw Error(ErrorKind::io, "cannot start {} threads: {}; give fewer (--threads)", threads, e.code().message());
+  }
 }
 
-ThreadPool::~ThreadPool() {
-  {
-    const std::lock_guard lock(state_->mutex);
-    state_->stop = true;
-  }
-  state_->wake.notify_all();
-  for (auto& w : state_->workers) w.join();
-}
+ThreadPool::~ThreadPool() { state_->end(); }
 
 int ThreadPool::threads() const { return static_cast<int>(state_->workers.size()) + 1; }
 

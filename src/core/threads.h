@@ -9,7 +9,7 @@ namespace muster {
 
 class ThreadPool {
  public:
-  /// `threads` counts the caller: 1 starts no worker.
+  /// `threads` counts the caller: 1 starts no worker. Throws Error(io) when the system gives no more threads.
   explicit ThreadPool(int threads);
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;

@@ -1,8 +1,11 @@
 // From files to a dataset: find the split, read its rows, fix the order of the labels, number them.
 #include "data/dataset.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
+#include <cerrno>
 
 #include "core/error.h"
 #include "core/log.h"
@@ -106,6 +109,8 @@ bool Dataset::has_labels() const {
 
 Dataset read_dataset(const std::string& path, const ReadOptions& options) {
   const std::vector<Source> sources = find_sources(path, options.split, options.format);
+  if (sources.empty() && ::access(path.c_str(), X_OK) != 0)
+    throw Error(ErrorKind::io, "{}: cannot enter the folder: {}; check its permissions", path, errno_text(errno));
   if (sources.empty())
     throw Error(ErrorKind::not_found, "{}: no split '{}' as {}; there is {}", path, options.split,
                 options.format == Format::automatic ? "{split}_text.txt with {split}_labels.txt, {split}.csv, .tsv or .jsonl"

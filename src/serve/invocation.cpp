@@ -208,6 +208,13 @@ void check_charset(std::string_view content_type) {
   }
 }
 
+/// A compressed body would be read as text and answered with nonsense.
+void check_encoding(std::string_view encoding) {
+  encoding = trimmed(encoding);
+  if (!encoding.empty() && !net::same_word(encoding, "identity"))
+    throw Error(ErrorKind::unsupported, "content encoding '{}' is not supported: send the body as it is", encoding.substr(0, 60));
+}
+
 bool is_json_lines(std::string_view type) {
   return type == "application/jsonlines" || type == "application/x-jsonlines" || type == "application/jsonl" ||
          type == "application/x-ndjson";
@@ -224,6 +231,7 @@ Invocation read_invocation(const net::HttpRequest& request, const InvocationLimi
                 "content type '{}' is not supported: send application/json, application/jsonlines, text/plain or text/csv",
                 type.substr(0, 100));
   check_charset(content_type);
+  check_encoding(request.headers.get("Content-Encoding").value_or(""));
   if (trimmed(request.body).empty() && !(plain && !request.body.empty()))
     throw Error(ErrorKind::invalid_argument, "the body is empty: send a text");
   if (const auto at = invalid_utf8_at(request.body))

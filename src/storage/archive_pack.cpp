@@ -41,14 +41,20 @@ bool lies_inside(const std::string& path, const std::string& folder) {
 
 class Packer {
  public:
-  Packer(Writer& writer, std::string folder, int level)
-      : writer_(writer), folder_(std::move(folder)), archive_(archive_write_new(), archive_write_free), buffer_(1 << 18) {
+  Packer(Writer& writer, std::string folder, const PackOptions& options)
+      : writer_(writer),
+        folder_(std::move(folder)),
+        between_blocks_(options.between_blocks),
+        archive_(archive_write_new(), archive_write_free),
+        buffer_(1 << 18) {
     MUSTER_ASSERT(archive_ != nullptr);
     check(archive_write_add_filter_gzip(archive_.get()));
     check(archive_write_set_filter_option(archive_.get(), "gzip", "timestamp", nullptr));  // no time in the gzip header
-    check(archive_write_set_filter_option(archive_.get(), "gzip", "compression-level", std::to_string(level).c_str()));
+    check(archive_write_set_filter_option(archive_.get(), "gzip", "compression-level", std::to_string(options.gzip_level).c_str()));
     // GNU tar: names are bytes of any length whatever the locale, sizes have no limit, and every tar reads it.
     check(archive_write_set_format_gnutar(archive_.get()));
+    // Nothing after the gzip trailer: strict readers (Go) take padding for a damaged second member.
+    check(archive_write_set_bytes_in_last_block(archive_.get(), 1));
     check(archive_write_open(archive_.get(), &writer_, nullptr, write_block, nullptr));
   }
 
@@ -81,6 +87,7 @@ class Packer {
       if (packed > item.bytes || (n == 0 && packed < item.bytes))
         throw Error(ErrorKind::io, "cannot pack {}: it changed meanwhile; run again", path);
       if (n == 0) return;
+      if (between_blocks_) between_blocks_();
       if (archive_write_data(archive_.get(), buffer_.data(), static_cast<size_t>(n)) != n) check(ARCHIVE_FATAL);
     }
   }
@@ -95,6 +102,7 @@ class Packer {
 
   Writer& writer_;
   std::string folder_;
+  std::function<void()> between_blocks_;
   std::unique_ptr<struct archive, decltype(&archive_write_free)> archive_;
   std::vector<char> buffer_;
 };
@@ -109,7 +117,7 @@ void pack_tar_gz(const std::string& folder, const std::string& output_path, cons
   if (lies_inside(output_path, folder))
     throw Error(ErrorKind::invalid_argument, "cannot write {} into the folder {} that it packs; choose another place", output_path, folder);
   Writer writer{AtomicFile(output_path, "archive"), nullptr};
-  Packer packer(writer, folder, options.gzip_level);
+  Packer packer(writer, folder, options);
   for (const TreeEntry& entry : entries) packer.add(entry);
   packer.close();
   writer.output.commit();

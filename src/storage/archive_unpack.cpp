@@ -136,6 +136,7 @@ class Unpacker {
       const la_ssize_t n = archive_read_data(archive_.get(), buffer_.data(), buffer_.size());
       if (n < 0) check(static_cast<int>(n));
       if (n == 0) break;
+      if (limits_.between_blocks) limits_.between_blocks();
       written += static_cast<uint64_t>(n);
       bytes_ += static_cast<uint64_t>(n);
       if (written > static_cast<uint64_t>(declared))

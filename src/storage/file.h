@@ -83,6 +83,22 @@ class AtomicFolder {
   bool committed_ = false;
 };
 
+/// Holds a folder for one writer: from construction to the end of the object or the process, however that ends. It leaves no file.
+/// A file system without locks lets everyone pass.
+class FolderLock {
+ public:
+  /// Throws Error(io) when another process (or object) holds it or the folder cannot be opened; `who` names what may hold it.
+  FolderLock(const std::string& folder, std::string_view who);
+  ~FolderLock();
+  FolderLock(FolderLock&& other) noexcept;
+  FolderLock& operator=(FolderLock&&) = delete;
+  FolderLock(const FolderLock&) = delete;
+  FolderLock& operator=(const FolderLock&) = delete;
+
+ private:
+  int fd_ = -1;
+};
+
 /// Like mkdir -p. Throws Error(io).
 void make_folders(const std::string& path);
 /// Removes a file or a folder with all it holds; links are removed, not followed; nothing there is fine. Throws Error(io).

@@ -1,5 +1,6 @@
 // Folders: made, listed, removed, and written so that they appear whole or not at all.
 #include <signal.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -115,6 +116,19 @@ void AtomicFolder::commit() {
   const std::string old = std::exchange(path_, target_);
   sync_path(parent_of(target_), "folder");
   remove_tree(old);
+}
+
+FolderLock::FolderLock(const std::string& folder, std::string_view who) : fd_(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
+  if (fd_ < 0) throw_read_error(folder, errno);
+  if (::flock(fd_, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return;
+  ::close(fd_);
+  throw Error(ErrorKind::io, "{} is in use by another {}; wait for it or choose another folder", folder, who);
+}
+
+FolderLock::FolderLock(FolderLock&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+
+FolderLock::~FolderLock() {
+  if (fd_ >= 0) ::close(fd_);
 }
 
 namespace {

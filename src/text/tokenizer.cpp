@@ -1,7 +1,10 @@
 // Runs the pipeline: added tokens, normalizer, words, model, length, special tokens, offsets; see tokenizer.h.
 #include "text/tokenizer.h"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <limits>
 
 #include "core/error.h"
@@ -242,6 +245,8 @@ Tokenizer Tokenizer::load(const std::filesystem::path& folder) {
   auto pipeline = std::make_shared<Pipeline>();
   std::error_code ignored;
   const auto have = [&](const char* name) { return std::filesystem::is_regular_file(folder / name, ignored); };
+  if (std::filesystem::is_directory(folder, ignored) && ::access(folder.c_str(), X_OK) != 0)
+    throw Error(ErrorKind::io, "[tokenizer] {}: cannot enter the folder: {}", folder.string(), errno_text(errno));
   if (have("tokenizer.json")) {
     read_tokenizer_json(folder / "tokenizer.json", *pipeline);
   } else if (have("vocab.txt")) {

@@ -111,6 +111,7 @@ void rotate_checkpoints(const std::string& output_dir, int64_t limit, const std:
 
 CheckpointInfo open_checkpoint(const std::string& folder) {
   const std::string path = folder + "/" + kStateFile;
+  if (!storage::is_folder(folder)) throw Error(ErrorKind::not_found, "--resume_from_checkpoint {}: no such folder; check the path", folder);
   if (!storage::is_file(path)) throw Error(ErrorKind::not_found, "{} is not a checkpoint of muster: it has no {}", folder, kStateFile);
   const json document = json::parse(storage::read_file(path), nullptr, false);
   if (!document.is_object() || !document.contains("sha256") || !document["sha256"].is_string())

@@ -33,14 +33,15 @@ std::string results_json(const TrainingArguments& arguments, const TrainState& s
 
 }  // namespace
 
-void prepare_output(const TrainingArguments& arguments) {
+storage::FolderLock prepare_output(const TrainingArguments& arguments) {
   const std::string& dir = arguments.output_dir;
   storage::make_folders(dir);
+  storage::FolderLock lock(dir, "muster train");
   storage::remove_leftovers(dir);
   const std::vector<std::string> checkpoints = list_checkpoints(dir);
   const bool finished = storage::is_file(dir + "/" + kModel);
-  if (!finished && checkpoints.empty()) return;
-  if (!arguments.resume_from_checkpoint.empty()) return;
+  if (!finished && checkpoints.empty()) return lock;
+  if (!arguments.resume_from_checkpoint.empty()) return lock;
   if (!arguments.overwrite_output_dir)
     throw Error(ErrorKind::invalid_argument,
                 "{} already holds {}; go on with --resume_from_checkpoint latest, replace it with --overwrite_output_dir, or choose "
@@ -51,6 +52,7 @@ void prepare_output(const TrainingArguments& arguments) {
   for (const std::string& folder : checkpoints) storage::remove_tree(folder);
   for (const char* name : {"runs", "metrics.jsonl", "train_results.json", "trainer_state.json", "README.md"})
     storage::remove_tree(dir + "/" + name);
+  return lock;
 }
 
 void write_finished(const TrainingArguments& arguments, const models::ModelConfig& config, const models::Parameters& parameters,

@@ -6,6 +6,7 @@
 
 #include "models/config.h"
 #include "models/weights.h"
+#include "storage/file.h"
 #include "text/tokenizer.h"
 #include "train/arguments.h"
 #include "train/schedule.h"
@@ -15,7 +16,8 @@ namespace muster::train {
 
 /// Makes the folder. One that holds a model or checkpoints of an earlier run is an Error(invalid_argument) unless the run resumes, or
 /// overwrites: then what muster had written there is removed. Leftovers of killed processes are removed too.
-void prepare_output(const TrainingArguments& arguments);
+/// The folder is held as long as the result lives: Error(io) when another run holds it.
+[[nodiscard]] storage::FolderLock prepare_output(const TrainingArguments& arguments);
 
 /// What the model card and train_results.json tell.
 struct RunReport {

@@ -8,6 +8,7 @@
 
 #include "data/loader.h"
 #include "runtime/compile.h"
+#include "storage/file.h"
 #include "train/evaluate.h"
 #include "train/identity.h"
 #include "train/metrics_log.h"
@@ -62,6 +63,7 @@ class Run {
   TrainingArguments arguments_;
   TrainInputs inputs_;
   ThreadPool& threads_;
+  std::optional<storage::FolderLock> output_lock_;  // two runs in one folder would mix their checkpoints
   runtime::Options options_;
   runtime::PrecisionChoice precision_;
   std::string isa_;

@@ -66,7 +66,7 @@ Run::Run(TrainingArguments arguments, TrainInputs inputs, ThreadPool& threads)
   check_data(inputs_);
   check_metric(metric_);
   class_weights_ = class_weights(arguments_, inputs_.train->labels, inputs_.config.num_labels());
-  prepare_output(arguments_);
+  output_lock_.emplace(prepare_output(arguments_));
 
   const int length = sequence_length(arguments_, inputs_.config, *inputs_.tokenizer);
   train_ = data::tokenize(*inputs_.train, *inputs_.tokenizer, length, threads_);

@@ -1,6 +1,9 @@
 // Every verb from start to end on a tiny model, as processes, and what it says when something is wrong.
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
@@ -199,9 +202,15 @@ TEST_F(Verbs, SigtermSavesAndExits143) {
   start.arguments = arguments;
   Process process(start);
   ASSERT_TRUE(process.wait_for("step 5/"));
+  std::vector<std::string> meanwhile = arguments;
+  meanwhile.insert(meanwhile.end(), {"--overwrite_output_dir", "true"});
+  const Finished second = run(meanwhile);
+  EXPECT_EQ(second.code, 1);
+  EXPECT_THAT(second.err, HasSubstr("in use by another muster train"));
   process.signal(SIGTERM);
   const Finished stopped = process.finish();
   EXPECT_EQ(stopped.code, 143) << stopped.err;
+  EXPECT_THAT(stopped.err, HasSubstr("--resume_from_checkpoint latest"));
   EXPECT_THAT(names(path("stopped")), testing::Contains(StartsWith("checkpoint-")));
   EXPECT_FALSE(std::filesystem::exists(path("stopped/model.safetensors"))) << "no final model of an unfinished run";
 }
@@ -238,7 +247,9 @@ TEST_F(Verbs, WrongUseIsOneLineThatSaysWhatToDo) {
   write(path("empty.csv"), "");
   write(path("open.csv"), "text,label\n\"never closed,good\n");
   const std::vector<Wrong> table{
-      {{"trian"}, 2, "trian"},
+      {{"trian"}, 2, "'trian' is unknown; did you mean train?"},
+      {{"--verison"}, 2, "did you mean --version?"},
+      {{"train", "--lerning-rate=3"}, 2, "--lerning_rate is unknown; did you mean --learning_rate?"},
       {{"train", "--data", path("data"), "--bogus_flag", "1"}, 2, "bogus_flag"},
       {{"train", "--model", path("model"), "--output_dir", path("x")}, 2, "--data"},
       {{"train", "--data", path("data"), "--output_dir", path("x")}, 2, "--model"},
@@ -253,6 +264,12 @@ TEST_F(Verbs, WrongUseIsOneLineThatSaysWhatToDo) {
       {{"train", "--task", "translation", "--model", path("model"), "--data", path("data"), "--output_dir", path("x")}, 2, "translation"},
       {{"eval", "--model", path("out"), "--data", path("data"), "--split", "exam"}, 1, "exam"},
       {{"eval", "--model", path("model"), "--data", path("data")}, 1, "muster train"},
+      {{"eval", "--model", path("out"), "--data", path("data"), "--tweeteval_task", "ironic"}, 2, "irony"},
+      {{"eval", "--model", path("out"), "--data", path("data"), "--output_numbers"}, 2, "--output_file"},
+      {{"eval", "--model", path("out"), "--data", path("data"), "--max_seq_length", "-4"}, 2, "max_seq_length"},
+      {{"eval", "--model", path("out"), "--data", path("data"), "--output_file", path("no/such.txt")}, 1, "no/such.txt"},
+      {{"predict", "--model", path("out"), "--file", path("data")}, 1, "directory"},
+      {{"package", "--model", path("out"), "--output", path("data")}, 2, "a file"},
       {{"predict", "text"}, 2, "--url"},
       {{"predict", "--url", "http://127.0.0.1:1", "text"}, 1, "127.0.0.1:1"},
       {{"predict", "--model", path("out"), "--file", path("none.txt")}, 1, "none.txt"},
@@ -275,6 +292,42 @@ TEST_F(Verbs, WrongUseIsOneLineThatSaysWhatToDo) {
   }
 }
 
+TEST_F(Verbs, AnArchiveNeedsATemporaryFolderAndLeavesNothingInIt) {
+  const std::string archive = path("tmp.tar.gz");
+  ASSERT_EQ(run({"package", "--model", path("out"), "--output", archive}).code, 0);
+  Start start;
+  start.arguments = {"predict", "--model", archive, "awful film"};
+  start.environment = {{"TMPDIR", path("absent")}};
+  const Finished refused = run(start);
+  EXPECT_EQ(refused.code, 1);
+  EXPECT_THAT(refused.err, HasSubstr("set TMPDIR"));
+
+  std::filesystem::create_directory(path("tmp"));
+  start.environment = {{"TMPDIR", path("tmp")}};
+  EXPECT_EQ(run(start).code, 0);
+  EXPECT_THAT(names(path("tmp")), testing::IsEmpty());
+  ASSERT_EQ(mkfifo(path("fifo").c_str(), 0600), 0);
+  start.arguments = {"predict", "--model", archive, "--file", path("fifo")};
+  Process waiting(start);  // for the first text
+  const std::string texts = path("fifo");
+  const int feed = open(texts.c_str(), O_WRONLY);  // returns when the model is there and the file is opened
+  ASSERT_GE(feed, 0);
+  EXPECT_THAT(names(path("tmp")), testing::SizeIs(1));
+  waiting.signal(SIGINT);
+  const Finished stopped = waiting.finish();
+  close(feed);
+  EXPECT_EQ(stopped.code, 130);
+  EXPECT_EQ(stopped.err, "");
+  EXPECT_THAT(names(path("tmp")), testing::IsEmpty());
+}
+
+TEST_F(Verbs, AnArchiveOfAFolderSaysWhereItsFilesMustBe) {
+  ASSERT_EQ(std::system(("tar czf " + path("nested.tar.gz") + " -C " + path("") + " out").c_str()), 0);
+  const Finished refused = run({"predict", "--model", path("nested.tar.gz"), "x"});
+  EXPECT_EQ(refused.code, 1);
+  EXPECT_THAT(refused.err, HasSubstr("not at the root of the archive"));
+}
+
 TEST_F(Verbs, AFullOutputIsAnError) {
   const std::string command = std::string(MUSTER_PROGRAM) + " doctor > /dev/full 2>" + path("err");
   EXPECT_NE(std::system(command.c_str()), 0);
@@ -291,6 +344,8 @@ TEST(Help, EveryVerbHasIt) {
     EXPECT_THAT(help.out, HasSubstr("--help")) << verb;
     EXPECT_EQ(help.err, "") << verb;
   }
+  EXPECT_EQ(run({"help"}).out, top.out);
+  EXPECT_EQ(run({"help", "train"}).out, run({"train", "--help"}).out);
   EXPECT_THAT(run({"--version"}).out, StartsWith("muster "));
   const Finished none = run(std::vector<std::string>{});
   EXPECT_EQ(none.code, 2);

@@ -3,12 +3,15 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <pthread.h>
 
 #include <atomic>
 #include <chrono>
 #include <stdexcept>
 #include <thread>
 #include <vector>
+
+#include "core/error.h"
 
 namespace muster {
 namespace {
@@ -28,6 +31,17 @@ TEST(ThreadPool, RunsEachChunkOnce) {
 }
 
 TEST(ThreadPool, NoThreadsMeansOne) { EXPECT_EQ(ThreadPool(0).threads(), 1); }
+
+TEST(ThreadPool, TooManyThreadsIsAnError) {
+  pthread_attr_t usual, enormous;
+  ASSERT_EQ(pthread_getattr_default_np(&usual), 0);
+  ASSERT_EQ(pthread_attr_init(&enormous), 0);
+  ASSERT_EQ(pthread_attr_setstacksize(&enormous, size_t{1} << 50), 0);  // no address space holds such a stack
+  ASSERT_EQ(pthread_setattr_default_np(&enormous), 0);
+  EXPECT_THROW(ThreadPool(4), Error);
+  ASSERT_EQ(pthread_setattr_default_np(&usual), 0);
+  EXPECT_EQ(ThreadPool(4).threads(), 4);
+}
 
 TEST(ThreadPool, ManyShortLoopsInARow) {
   ThreadPool pool(3);

@@ -40,6 +40,23 @@ void expect_bad(const Bad& bad) {
 }
 constexpr auto kInvalid = ErrorKind::invalid_argument;
 
+TEST(Invocation, ACompressedBodyIsRefused) {
+  net::HttpRequest request;
+  request.body = "\"x\"";
+  request.headers.add("content-encoding", "identity");
+  EXPECT_THAT(read_invocation(request, {}, kModel).questions, SizeIs(1));
+  net::HttpRequest packed;
+  packed.body = "\"x\"";
+  packed.headers.add("content-encoding", "gzip");
+  try {
+    read_invocation(packed, {}, kModel);
+    ADD_FAILURE();
+  } catch (const Error& e) {
+    EXPECT_EQ(e.kind(), ErrorKind::unsupported);
+    EXPECT_THAT(e.what(), HasSubstr("content encoding 'gzip'"));
+  }
+}
+
 TEST(Invocation, Inputs) {
   EXPECT_THAT(one(R"({"inputs": "x"})").texts, ElementsAre("x"));
   EXPECT_FALSE(one(R"({"inputs": "x"})").is_list);

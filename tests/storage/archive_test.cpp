@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 
 #include <chrono>
+#include <cstring>
 
 #include "core/philox.h"
 #include "storage/file.h"
@@ -60,6 +61,26 @@ TEST_F(ArchiveTest, SameContentGivesTheSameBytes) {
   write_file_atomic(path("other/config.json"), "{ }");
   pack_tar_gz(path("other"), path("2.tar.gz"));
   EXPECT_NE(read_file(path("1.tar.gz")), read_file(path("2.tar.gz")));
+}
+
+TEST_F(ArchiveTest, NothingFollowsTheGzipTrailer) {
+  pack_tar_gz(path("m"), path("m.tar.gz"));
+  ASSERT_EQ(std::system(("gzip -dc " + path("m.tar.gz") + " > " + path("m.tar")).c_str()), 0);
+  const std::string packed = read_file(path("m.tar.gz"));
+  uint32_t length = 0;  // the last field: unpacked bytes, little endian
+  std::memcpy(&length, packed.data() + packed.size() - sizeof length, sizeof length);
+  EXPECT_EQ(length, fs::file_size(path("m.tar")));
+}
+
+TEST_F(ArchiveTest, CanBeGivenUpBetweenBlocks) {
+  const auto give_up = [] { throw Error(ErrorKind::cancelled, "stop"); };
+  message_of(ErrorKind::cancelled, [&] { pack_tar_gz(path("m"), path("m.tar.gz"), {1, give_up}); });
+  EXPECT_EQ(entries(), 1) << "only what was packed";
+  pack_tar_gz(path("m"), path("m.tar.gz"));
+  UnpackLimits limits;
+  limits.between_blocks = give_up;
+  message_of(ErrorKind::cancelled, [&] { unpack_tar_gz(path("m.tar.gz"), path("back"), limits); });
+  EXPECT_EQ(entries(), 2);
 }
 
 TEST_F(ArchiveTest, GzipHeaderHasNoTimeAndFilesLieAtTheRoot) {

@@ -108,5 +108,16 @@ TEST_F(FolderTest, LeftoversOfTheDeadAreRemovedAndOthersStay) {
   EXPECT_EQ(remove_leftovers(path("absent")), 0);
 }
 
+TEST_F(FolderTest, OneWriterHoldsAFolder) {
+  {
+    FolderLock first(path(""), "writer");
+    const FolderLock moved(std::move(first));
+    EXPECT_THAT(message_of(ErrorKind::io, [&] { const FolderLock second(path(""), "writer"); }), HasSubstr("in use by another writer"));
+  }
+  const FolderLock next(path(""), "writer");
+  EXPECT_EQ(entries(), 0) << "no file is left";
+  message_of(ErrorKind::not_found, [&] { const FolderLock lock(path("absent"), "writer"); });
+}
+
 }  // namespace
 }  // namespace muster::storage

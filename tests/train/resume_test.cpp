@@ -189,7 +189,7 @@ TEST(Checkpoint, a_named_one_is_not_replaced_by_another) {
   a.resume_from_checkpoint = run.path("checkpoint-5");
   EXPECT_THAT(message_of(ErrorKind::corrupt, [&] { run.world.run(a); }), HasSubstr("checkpoint-5/model.safetensors"));
   a.resume_from_checkpoint = run.path("checkpoint-77");
-  EXPECT_THAT(message_of(ErrorKind::not_found, [&] { run.world.run(a); }), HasSubstr("not a checkpoint of muster"));
+  EXPECT_THAT(message_of(ErrorKind::not_found, [&] { run.world.run(a); }), HasSubstr("no such folder; check the path"));
 }
 
 TEST(Checkpoint, none_is_an_error_unless_auto) {
