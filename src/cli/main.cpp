@@ -2,6 +2,7 @@
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
+#include <cctype>
 #include <csignal>
 #include <iostream>
 
@@ -18,7 +19,7 @@ namespace {
 void refuse_unknown(const std::vector<std::string>& arguments, const CLI::App& app, const std::vector<CLI::App*>& commands) {
   using namespace muster;
   const auto refuse = [](const std::string& word, const std::string& meant, const std::string& verb) {
-    throw Error(ErrorKind::usage, "{} is unknown{}; see `muster{} --help`", word, meant.empty() ? "" : "; did you mean " + meant + "?",
+    throw Error(ErrorKind::usage, "{} is unknown{}; see `muster{} --help`", word, meant.empty() ? "" : " (did you mean " + meant + "?)",
                 verb);
   };
   const auto check = [&](const std::string& argument, const CLI::App& owner, const std::string& verb) {
@@ -35,8 +36,12 @@ void refuse_unknown(const std::vector<std::string>& arguments, const CLI::App& a
   for (const CLI::App* command : commands) verbs.push_back(command->get_name());
   const auto verb = std::find(verbs.begin(), verbs.end(), arguments.front());
   if (verb == verbs.end()) refuse("the verb '" + arguments.front() + "'", cli::nearest(arguments.front(), verbs), "");
-  for (size_t i = 1; i < arguments.size() && arguments[i] != "--"; ++i)
-    if (arguments[i].starts_with("--")) check(arguments[i], *commands[static_cast<size_t>(verb - verbs.begin())], " " + *verb);
+  for (size_t i = 1; i < arguments.size() && arguments[i] != "--"; ++i) {
+    std::string word = arguments[i];
+    if (word.size() > 2 && word[0] == '-' && std::isalpha(static_cast<unsigned char>(word[1])) != 0) word.insert(0, "-");  // -model
+    if (word.starts_with("--")) check(word, *commands[static_cast<size_t>(verb - verbs.begin())], " " + *verb);
+    if (word != arguments[i]) refuse(arguments[i], word, " " + *verb);
+  }
 }
 
 int run(int argc, char** argv) {

@@ -1,6 +1,8 @@
 // muster train: reads config, weights, tokenizer and texts, and hands them to train/trainer.
 #include <CLI/CLI.hpp>
 
+#include <algorithm>
+#include <filesystem>
 #include <iostream>
 #include <memory>
 
@@ -9,6 +11,7 @@
 #include "core/log.h"
 #include "models/config.h"
 #include "models/weights.h"
+#include "storage/file.h"
 #include "text/tokenizer.h"
 #include "train/trainer.h"
 
@@ -55,12 +58,23 @@ void say_labels(const models::LoadReport& report) {
   for (const std::string& name : report.unused) log_debug("unused tensor of the checkpoint: {}", name);
 }
 
+/// Overwriting an output folder begins by removing the model in it: that must not be the one to start from.
+void keep_model_and_output_apart(const std::string& model, std::string output) {
+  while (output.size() > 1 && output.back() == '/') output.pop_back();
+  if (!storage::is_folder(model) || !storage::is_folder(output)) return;
+  std::error_code ignored;
+  const auto inner = std::filesystem::canonical(model, ignored), outer = std::filesystem::canonical(output, ignored);
+  const bool inside = std::mismatch(outer.begin(), outer.end(), inner.begin(), inner.end()).first == outer.end();
+  if (inside) throw Error(ErrorKind::usage, "--output_dir {} holds the model to start from, {}; choose another folder", output, model);
+}
+
 int run(Flags& flags) {
   if (flags.task != "classification") throw Error(ErrorKind::usage, "--task {}: have classification", flags.task);
   if (flags.model.empty() == flags.config_name.empty())
     throw Error(ErrorKind::usage, "give either --model FOLDER (fine-tune) or --config_name NAME (from scratch, with --tokenizer FOLDER)");
   if (!flags.config_name.empty() && flags.tokenizer.empty())
     throw Error(ErrorKind::usage, "--config_name needs --tokenizer FOLDER with the vocabulary");
+  if (flags.arguments.overwrite_output_dir) keep_model_and_output_apart(flags.model, flags.arguments.output_dir);
   const std::atomic<bool>& stop = install_stop_flag();
   flags.read.format = data::parse_format(flags.format);
   flags.read.normalize = data::parse_normalization(flags.normalize);

@@ -247,9 +247,9 @@ TEST_F(Verbs, WrongUseIsOneLineThatSaysWhatToDo) {
   write(path("empty.csv"), "");
   write(path("open.csv"), "text,label\n\"never closed,good\n");
   const std::vector<Wrong> table{
-      {{"trian"}, 2, "'trian' is unknown; did you mean train?"},
+      {{"trian"}, 2, "'trian' is unknown (did you mean train?)"},
       {{"--verison"}, 2, "did you mean --version?"},
-      {{"train", "--lerning-rate=3"}, 2, "--lerning_rate is unknown; did you mean --learning_rate?"},
+      {{"train", "--lerning-rate=3"}, 2, "--lerning_rate is unknown (did you mean --learning_rate?)"},
       {{"train", "--data", path("data"), "--bogus_flag", "1"}, 2, "bogus_flag"},
       {{"train", "--model", path("model"), "--output_dir", path("x")}, 2, "--data"},
       {{"train", "--data", path("data"), "--output_dir", path("x")}, 2, "--model"},
@@ -262,6 +262,11 @@ TEST_F(Verbs, WrongUseIsOneLineThatSaysWhatToDo) {
        "learning_rate"},
       {{"train", "--model", path("model"), "--data", path("data"), "--output_dir", path("x"), "--bf16", "--fp32"}, 2, "bf16"},
       {{"train", "--task", "translation", "--model", path("model"), "--data", path("data"), "--output_dir", path("x")}, 2, "translation"},
+      {{"train", "-model", path("model"), "--data", path("data")}, 2, "-model is unknown (did you mean --model?)"},
+      {{"train", "--model", path("out"), "--data", path("data"), "--output_dir", path("out") + "/", "--overwrite_output_dir"},
+       2,
+       "holds the model"},
+      {{"train", "--model", path("out"), "--data", path("data"), "--output_dir", path(""), "--overwrite_output_dir"}, 2, "holds the model"},
       {{"eval", "--model", path("out"), "--data", path("data"), "--split", "exam"}, 1, "exam"},
       {{"eval", "--model", path("model"), "--data", path("data")}, 1, "muster train"},
       {{"eval", "--model", path("out"), "--data", path("data"), "--tweeteval_task", "ironic"}, 2, "irony"},
