@@ -33,6 +33,7 @@ void refuse_unknown(const std::vector<std::string>& arguments, const CLI::App& a
   if (arguments.front().starts_with("--")) return check(arguments.front(), app, "");
   if (arguments.front().starts_with("-")) return;
   std::vector<std::string> verbs;
+  verbs.reserve(commands.size());
   for (const CLI::App* command : commands) verbs.push_back(command->get_name());
   const auto verb = std::find(verbs.begin(), verbs.end(), arguments.front());
   if (verb == verbs.end()) refuse("the verb '" + arguments.front() + "'", cli::nearest(arguments.front(), verbs), "");
