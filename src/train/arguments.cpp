@@ -93,9 +93,9 @@ std::string joined(const std::vector<std::string>& names) {
 template <typename T>
 T parse_number(std::string_view name, std::string_view value, std::string_view what) {
   T number{};
-  const char* end = value.data() + value.size();
-  const auto [stop, code] = std::from_chars(value.data(), end, number);
-  if (value.empty() || code != std::errc{} || stop != end) throw Error(ErrorKind::usage, "--{} {}: not {}", name, value, what);
+  const auto [stop, code] = std::from_chars(value.data(), value.data() + value.size(), number);
+  if (value.empty() || code != std::errc{} || stop != value.data() + value.size())
+    throw Error(ErrorKind::usage, "--{} {}: not {}", name, value, what);
   return number;
 }
 

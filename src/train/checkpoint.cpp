@@ -95,6 +95,7 @@ std::vector<std::string> list_checkpoints(const std::string& output_dir) {
   }
   std::sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
   std::vector<std::string> folders;
+  folders.reserve(found.size());
   for (auto& [step, folder] : found) folders.push_back(std::move(folder));
   return folders;
 }
@@ -124,7 +125,7 @@ CheckpointInfo open_checkpoint(const std::string& folder) {
       throw Error(ErrorKind::unsupported, "{}: format {}; this muster reads format {}", path, document.at("format").dump(), kFormat);
     info.identity = document.at("identity").get<Identity>();
     for (const auto& [name, hash] : document.at("files").items()) {
-      const std::string file = folder + "/" + name;
+      const std::string file = fmt::format("{}/{}", folder, name);
       if (!storage::is_file(file)) throw Error(ErrorKind::corrupt, "{} is missing", file);
       if (storage::sha256_file(file) != hash.get<std::string>())
         throw Error(ErrorKind::corrupt, "{} is torn or altered: its hash does not agree", file);
