@@ -24,7 +24,7 @@ std::shared_ptr<const Code> Code::load(const std::string& path) { return std::sh
 
 std::shared_ptr<const Code> Code::load(std::span<const std::byte> object) {
   const int fd = memfd_create("muster_program", MFD_CLOEXEC);
-  if (fd < 0) throw Error(ErrorKind::resource, "[code] no anonymous file for the program: {}", std::strerror(errno));
+  if (fd < 0) throw Error(ErrorKind::io, "[code] no anonymous file for the program: {}", std::strerror(errno));
   struct Closer {
     int fd;
     ~Closer() { close(fd); }
@@ -32,7 +32,7 @@ std::shared_ptr<const Code> Code::load(std::span<const std::byte> object) {
   for (size_t done = 0; done < object.size();) {
     const ssize_t n = write(fd, object.data() + done, object.size() - done);
     if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) throw Error(ErrorKind::resource, "[code] the program does not fit in memory: {}", std::strerror(errno));
+    if (n <= 0) throw Error(ErrorKind::io, "[code] the program does not fit in memory: {}", std::strerror(errno));
     done += static_cast<size_t>(n);
   }
   return std::shared_ptr<const Code>(new Code(open_object(fmt::format("/proc/self/fd/{}", fd), "a program in memory")));
