@@ -14,6 +14,16 @@ std::string to_string(const Dim& d) {
   return text;
 }
 
+/// Each line two spaces further in.
+std::string indented(const std::string& lines) {
+  std::string text;
+  for (size_t begin = 0, end = 0; begin < lines.size(); begin = end + 1) {
+    end = lines.find('\n', begin);
+    text += "  " + lines.substr(begin, end - begin + 1);
+  }
+  return text;
+}
+
 std::string to_string(const Attrs& a) {
   const Attrs none;
   std::string text;
@@ -34,6 +44,7 @@ std::string to_string(const Attrs& a) {
   put(a.bf16, "bf16");
   put(a.beta1 != none.beta1 || a.beta2 != none.beta2 || a.weight_decay != none.weight_decay,
       fmt::format("beta1={}, beta2={}, weight_decay={}", a.beta1, a.beta2, a.weight_decay));
+  if (a.body) put(true, "body=\n" + indented(to_string(*a.body)));
   return text;
 }
 

@@ -4,6 +4,7 @@
 #include <array>
 #include <compare>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -62,6 +63,8 @@ struct Value {
   auto operator<=>(const Value&) const = default;
 };
 
+struct Graph;
+
 /// What an op needs besides its inputs. Unused members keep their defaults (and are left out of dumps and hashes).
 struct Attrs {
   std::vector<int64_t> axes;     // broadcast: where each operand axis goes; transpose: permutation; reduce: axes; slice, concat: [axis]
@@ -75,6 +78,7 @@ struct Attrs {
   bool activation = false;                        // linear: gelu follows
   bool bf16 = false;                              // dot, linear: operands are multiplied as bf16
   double beta1 = 0, beta2 = 0, weight_decay = 0;  // adamw (value: epsilon)
+  std::shared_ptr<const Graph> body;              // region: inputs in the order of its operands, outputs in the order of its results
   bool operator==(const Attrs&) const = default;
 };
 

@@ -232,6 +232,17 @@ std::vector<Type> infer(Op op, std::span<const Type> in, const Attrs& attrs, con
       i.same(2, 3);
       return {t[0], t[0], t[1], t[2]};
     }
+    case Op::region: {
+      i.need(attrs.body != nullptr, "a region has a body");
+      const std::vector<int32_t> leaves = attrs.body->leaves(Op::input);
+      i.need(leaves.size() == in.size(), "one input of the body per operand is needed");
+      for (size_t k = 0; k < leaves.size(); ++k)
+        i.need(attrs.body->type({leaves[k], 0}) == in[k], "operands must be of the types of the body's inputs");
+      i.need(!attrs.body->outputs.empty(), "the body needs an output");
+      std::vector<Type> t;
+      for (const Output& o : attrs.body->outputs) t.push_back(attrs.body->type(o.value));
+      return t;
+    }
   }
   i.fail("unknown op");
 }

@@ -47,6 +47,7 @@ constexpr std::array<OpInfo, kOpCount> kTable{{
     {adamw, "adamw", 5, 5, 3, OpKind::update},
     {linear, "linear", 3, 3, 2, OpKind::fused},
     {residual_layer_norm, "residual_layer_norm", 4, 4, 4, OpKind::fused},
+    {region, "region", 0, 256, kAnyOutputs, OpKind::fused},
 }};
 
 constexpr bool complete() {

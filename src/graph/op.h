@@ -56,15 +56,18 @@ enum class Op : uint8_t {
   // Made by passes/fuse only.
   linear,
   residual_layer_norm,
+  region,
 };
-inline constexpr int kOpCount = static_cast<int>(Op::residual_layer_norm) + 1;
+inline constexpr int kOpCount = static_cast<int>(Op::region) + 1;
 
 enum class OpKind : uint8_t { leaf, elementwise, shape, reduction, product, rows, composite, update, fused };
+
+inline constexpr int kAnyOutputs = -1;
 
 struct OpInfo {
   Op op;
   std::string_view name;
-  int min_inputs, max_inputs, outputs;
+  int min_inputs, max_inputs, outputs;  // outputs: kAnyOutputs where the attributes say how many
   OpKind kind;
 };
 

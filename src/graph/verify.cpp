@@ -18,7 +18,7 @@ void verify(const Graph& graph) {
                     v.node, from.types.size());
       in.push_back(graph.type(v));
     }
-    if (node.types.empty() || static_cast<int>(node.types.size()) != info(node.op).outputs)
+    if (node.types.empty() || (info(node.op).outputs != kAnyOutputs && static_cast<int>(node.types.size()) != info(node.op).outputs))
       throw Error(ErrorKind::internal, "[verify] node %{} ({}) has {} outputs", i, info(node.op).name, node.types.size());
     std::vector<Type> expected;
     try {
@@ -29,6 +29,7 @@ void verify(const Graph& graph) {
     if (expected != node.types)
       throw Error(ErrorKind::internal, "[verify] node %{} ({}) is {}, inference says {}", i, info(node.op).name, to_string(node.types[0]),
                   to_string(expected[0]));
+    if (node.op == Op::region) verify(*node.attrs.body);
     const bool leaf = node.op == Op::parameter || node.op == Op::input;
     if (leaf && (node.name.empty() || !names.insert(node.name).second))
       throw Error(ErrorKind::internal, "[verify] node %{}: leaf name '{}' is empty or taken", i, node.name);

@@ -1,5 +1,7 @@
 #include <algorithm>
+#include <map>
 
+#include "passes/groups.h"
 #include "passes/passes.h"
 #include "passes/rewrite.h"
 
@@ -9,93 +11,118 @@ using graph::Attrs;
 using graph::Graph;
 using graph::Node;
 using graph::Op;
+using graph::Type;
 using graph::Value;
 
 namespace {
 
-struct LinearMatch {
-  Value x, weight, bias;
-  int32_t gelu = -1;  // the node that the activation comes from
-};
-
-/// add(dot(x, w^T), broadcast(bias)), the dot used nowhere else.
-std::optional<LinearMatch> match_linear(const Graph& g, const Uses& uses, int32_t n) {
-  const Node& add = g.nodes[static_cast<size_t>(n)];
-  if (add.op != Op::add) return std::nullopt;
-  const Node& dot = g.at(add.inputs[0]);
-  const Node& bias = g.at(add.inputs[1]);
-  if (dot.op != Op::dot || dot.attrs.transpose_a || !dot.attrs.transpose_b || uses.of(add.inputs[0]).size() != 1) return std::nullopt;
-  if (bias.op != Op::broadcast || bias.attrs.axes != std::vector<int64_t>{1}) return std::nullopt;
-  LinearMatch m{dot.inputs[0], dot.inputs[1], bias.inputs[0]};
-  for (const int32_t user : uses.of({n, 0})) {
-    if (user < 0 || g.nodes[static_cast<size_t>(user)].op != Op::gelu) continue;
-    m.gelu = user;
-    break;
+class Fuse {
+ public:
+  explicit Fuse(const Graph& graph) : g_(graph), uses_(graph), groups_(find_groups(graph)), rewriter_(graph), of_(graph.nodes.size(), -1) {
+    for (size_t k = 0; k < groups_.size(); ++k)
+      for (const int32_t n : groups_[k].nodes) of_[static_cast<size_t>(n)] = static_cast<int32_t>(k);
   }
-  return m;
-}
 
-struct NormMatch {
-  Value x, residual;
-  double rate = 0;
-  uint32_t stream = 0;
-};
-
-/// layer_norm(add(residual, dropout(x))) in either order; without a dropout the rate is 0. Every other user of the sum comes later.
-std::optional<NormMatch> match_norm(const Graph& g, const Uses& uses, int32_t n) {
-  const Node& norm = g.nodes[static_cast<size_t>(n)];
-  if (norm.op != Op::layer_norm) return std::nullopt;
-  const Value sum = norm.inputs[0];
-  const Node& add = g.at(sum);
-  if (add.op != Op::add) return std::nullopt;
-  for (const int32_t user : uses.of(sum))
-    if (user >= 0 && user < n) return std::nullopt;
-  for (const size_t side : {size_t{0}, size_t{1}}) {
-    const Node& dropped = g.at(add.inputs[side]);
-    if (dropped.op != Op::dropout || uses.of(add.inputs[side]).size() != 1) continue;
-    return NormMatch{dropped.inputs[0], add.inputs[1 - side], dropped.attrs.rate, dropped.attrs.stream};
+  Graph run() {
+    const auto count = static_cast<int32_t>(g_.nodes.size());
+    for (int32_t n = 0; n < count; ++n)
+      if (node(n).op == Op::parameter || node(n).op == Op::input) rewriter_.copy(n);
+    // Free nodes are written where someone outside the regions reads them. A region stands where its last node stood, or before the first
+    // reader of one of its results.
+    for (int32_t n = 0; n < count; ++n) {
+      const int32_t k = of_[static_cast<size_t>(n)];
+      if (is_free(g_, node(n))) continue;
+      if (k < 0 || groups_[static_cast<size_t>(k)].nodes.back() == n) place(n);
+    }
+    for (const graph::Output& o : g_.outputs) place(o.value.node);
+    return simplify(rewriter_.finish());
   }
-  return NormMatch{add.inputs[0], add.inputs[1], 0, 0};
-}
+
+ private:
+  [[nodiscard]] const Node& node(int32_t n) const { return g_.nodes[static_cast<size_t>(n)]; }
+
+  /// Writes node n, or the region it is in, after everything it reads.
+  void place(int32_t n) {
+    if (rewriter_.written({n, 0})) return;
+    const int32_t k = of_[static_cast<size_t>(n)];
+    if (k < 0) {
+      for (const Value v : node(n).inputs) place(v.node);
+      rewriter_.copy(n);
+      return;
+    }
+    place_region(groups_[static_cast<size_t>(k)]);
+  }
+
+  void place_region(const Group& group) {
+    auto body = std::make_shared<Graph>();
+    Body inner{graph::Builder(*body), {}, {}};
+    for (const int32_t n : group.nodes) {
+      std::vector<Value> in;
+      for (const Value v : node(n).inputs) in.push_back(inside(inner, group, v));
+      const Value now = inner.b.emit(node(n).op, std::move(in), node(n).attrs, node(n).types[0]);
+      for (int32_t o = 0; o < static_cast<int32_t>(node(n).types.size()); ++o) inner.became[{n, o}] = {now.node, o};
+    }
+    std::vector<Value> results;
+    for (const int32_t n : group.nodes)
+      for (int32_t o = 0; o < static_cast<int32_t>(node(n).types.size()); ++o)
+        if (read_outside(group, {n, o})) results.push_back({n, o});
+    for (size_t o = 0; o < results.size(); ++o) inner.b.output(std::to_string(o), inner.became.at(results[o]));
+
+    std::vector<Value> operands;
+    for (const Value v : inner.operands) {
+      place(v.node);
+      operands.push_back(rewriter_.at(v));
+    }
+    if (results.empty()) return;  // nobody reads any of it
+    Attrs attrs;
+    attrs.body = std::move(body);
+    const Value region = rewriter_.builder().emit(Op::region, std::move(operands), std::move(attrs));
+    for (size_t o = 0; o < results.size(); ++o) rewriter_.set(results[o], {region.node, static_cast<int32_t>(o)});
+  }
+
+  struct Body {
+    graph::Builder b;
+    std::map<Value, Value> became;
+    std::vector<Value> operands;  // of the region: the values of the outer graph behind the body's inputs
+  };
+
+  /// Old value v as the body sees it: made inside, repeated when it is free, or an operand.
+  Value inside(Body& inner, const Group& group, Value v) {
+    if (const auto found = inner.became.find(v); found != inner.became.end()) return found->second;
+    const Node& from = g_.at(v);
+    Value now;
+    if (from.op == Op::broadcast && is_free(g_, from)) {
+      const Value operand = inside(inner, group, from.inputs[0]);
+      now = inner.b.broadcast(operand, from.types[0].dims, from.attrs.axes);
+    } else if (from.op == Op::constant) {
+      now = inner.b.constant(from.attrs.value, from.types[0].dims, from.types[0].dtype);
+    } else {
+      const Type& type = g_.type(v);
+      now = inner.b.input(std::to_string(inner.operands.size()), type.dtype, type.dims);
+      inner.operands.push_back(v);
+    }
+    return inner.became[v] = now;
+  }
+
+  /// Whether something outside the group reads v, looking through broadcasts.
+  [[nodiscard]] bool read_outside(const Group& group, Value v) const {
+    for (const int32_t user : uses_.of(v)) {
+      if (user < 0) return true;
+      if (is_free(g_, node(user)) ? read_outside(group, {user, 0}) : !std::binary_search(group.nodes.begin(), group.nodes.end(), user))
+        return true;
+    }
+    return false;
+  }
+
+  const Graph& g_;
+  Uses uses_;
+  std::vector<Group> groups_;
+  Rewriter rewriter_;
+  std::vector<int32_t> of_;
+};
 
 }  // namespace
 
-Graph fuse(const Graph& graph) {
-  const Uses uses(graph);
-  const auto count = static_cast<int32_t>(graph.nodes.size());
-  // The sums that a norm takes over are written with the norm, not where they stood.
-  std::vector<bool> absorbed(graph.nodes.size());
-  for (int32_t n = 0; n < count; ++n)
-    if (match_norm(graph, uses, n)) absorbed[static_cast<size_t>(graph.nodes[static_cast<size_t>(n)].inputs[0].node)] = true;
-
-  Rewriter rewriter(graph);
-  for (int32_t n = 0; n < count; ++n) {
-    const Node& node = graph.nodes[static_cast<size_t>(n)];
-    if (absorbed[static_cast<size_t>(n)]) continue;
-    if (const auto norm = match_norm(graph, uses, n)) {
-      Attrs attrs;
-      attrs.value = node.attrs.value, attrs.rate = norm->rate, attrs.stream = norm->stream;
-      const Value y = rewriter.builder().emit(
-          Op::residual_layer_norm,
-          {rewriter.at(norm->x), rewriter.at(norm->residual), rewriter.at(node.inputs[1]), rewriter.at(node.inputs[2])}, attrs);
-      rewriter.set(node.inputs[0], {y.node, 1});
-      rewriter.set({n, 0}, y), rewriter.set({n, 1}, {y.node, 2}), rewriter.set({n, 2}, {y.node, 3});
-      continue;
-    }
-    if (const auto linear = match_linear(graph, uses, n)) {
-      Attrs attrs;
-      attrs.activation = linear->gelu >= 0;
-      attrs.approximate = attrs.activation && graph.nodes[static_cast<size_t>(linear->gelu)].attrs.approximate;
-      const Value y =
-          rewriter.builder().emit(Op::linear, {rewriter.at(linear->x), rewriter.at(linear->weight), rewriter.at(linear->bias)}, attrs);
-      rewriter.set({n, 0}, attrs.activation ? Value{y.node, 1} : y);
-      if (attrs.activation) rewriter.set({linear->gelu, 0}, y);
-      continue;
-    }
-    if (rewriter.written({n, 0})) continue;  // the gelu of a linear
-    rewriter.copy(n);
-  }
-  return simplify(rewriter.finish());
-}
+Graph fuse(const Graph& graph) { return Fuse(graph).run(); }
 
 }  // namespace muster::passes

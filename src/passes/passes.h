@@ -8,9 +8,8 @@ namespace muster::passes {
 /// into 0). Leaves stay in their order.
 graph::Graph simplify(const graph::Graph& graph);
 
-/// Puts chains that have one kernel into one node:
-///   dot(x, w^T) + bias [-> gelu]        -> linear (result and the value before the activation)
-///   layer_norm(residual + dropout(x))   -> residual_layer_norm
+/// Puts what one loop nest computes into one `region` node: element-wise operations, row reductions and norms, column sums; and what
+/// follows a product and fits its epilogue, together with the product (groups.h).
 graph::Graph fuse(const graph::Graph& graph);
 
 /// Mixed precision: products over tokens take bf16 operands, and what flows between them is stored as bf16. Parameters, statistics,

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <map>
 
 #include "passes/passes.h"
@@ -64,14 +65,7 @@ class Bf16 {
           if (per_token(now(v))) v = as(v, DType::bf16);
         attrs.bf16 = true;
         return place(n, rewriter_.builder().emit(node.op, in, attrs));
-      case Op::linear:
-        if (!per_token(now(in[0]))) break;
-        in[0] = as(in[0], DType::bf16);
-        attrs.bf16 = true;
-        return place(n, rewriter_.builder().emit(node.op, in, attrs));
-      case Op::residual_layer_norm:  // x leads, the residual follows
-        in[1] = as(in[1], now(in[0]).dtype);
-        break;
+      case Op::region: return place(n, region(node, in));
       case Op::layer_norm_grad: in[4] = as(in[4], now(in[0]).dtype); break;
       case Op::gelu_grad: in[1] = as(in[1], now(in[0]).dtype); break;
       case Op::attention_grad: in[2] = as(in[2], now(in[0]).dtype), in[4] = as(in[4], now(in[0]).dtype); break;
@@ -107,6 +101,52 @@ class Bf16 {
       default: break;
     }
     keep(n, in);
+  }
+
+  /// A region computes in f32 whatever it reads. What it makes for tokens is stored as bf16, and everything behind sees the stored value,
+  /// inside the region too. A product in it takes bf16 operands.
+  Value region(const Node& node, std::vector<Value> in) {
+    const Graph& body = *node.attrs.body;
+    const bool narrow =
+        std::any_of(body.outputs.begin(), body.outputs.end(), [&](const graph::Output& o) { return per_token(body.type(o.value)); });
+    const std::vector<int32_t> leaves = body.leaves(Op::input);
+    for (const Node& inner : body.nodes)
+      if (inner.op == Op::dot && narrow)
+        for (size_t k = 0; k < leaves.size(); ++k)
+          if (inner.inputs[0].node == leaves[k]) in[k] = as(in[k], DType::bf16);
+
+    auto now_body = std::make_shared<Graph>();
+    graph::Builder b(*now_body);
+    std::map<Value, Value> became;
+    size_t next = 0;
+    for (int32_t n = 0; n < static_cast<int32_t>(body.nodes.size()); ++n) {
+      const Node& inner = body.nodes[static_cast<size_t>(n)];
+      if (inner.op == Op::input) {
+        const Type& type = now(in[next]);
+        const Value v = b.input(std::to_string(next++), type.dtype, type.dims);
+        became[{n, 0}] = is_float(type.dtype) ? b.convert(v, DType::f32) : v;
+        continue;
+      }
+      std::vector<Value> operands;
+      for (const Value v : inner.inputs) operands.push_back(became.at(v));
+      Attrs attrs = inner.attrs;
+      attrs.bf16 = inner.op == Op::dot && narrow;
+      const Value v = b.emit(inner.op, std::move(operands), std::move(attrs), inner.types[0]);
+      for (int32_t o = 0; o < static_cast<int32_t>(inner.types.size()); ++o) {
+        const bool stored =
+            std::any_of(body.outputs.begin(), body.outputs.end(), [&](const graph::Output& out) { return out.value == Value{n, o}; });
+        const Value made{v.node, o};
+        became[{n, o}] =
+            stored && per_token(inner.types[static_cast<size_t>(o)]) ? b.convert(b.convert(made, DType::bf16), DType::f32) : made;
+      }
+    }
+    for (const graph::Output& o : body.outputs) {
+      const Value v = became.at(o.value);
+      b.output(o.name, per_token(body.type(o.value)) ? now_body->at(v).inputs[0] : v);  // the bf16 that v was read back from
+    }
+    Attrs attrs;
+    attrs.body = std::move(now_body);
+    return rewriter_.builder().emit(Op::region, std::move(in), std::move(attrs));
   }
 
   const Graph& graph_;

@@ -26,6 +26,7 @@ struct Call {
   std::vector<const Array*> inputs;
   std::vector<Array> outputs;  // shaped and zeroed
   uint64_t seed = 0;
+  graph::SymbolValues symbols{};
 
   [[nodiscard]] const Array& in(size_t k) const { return *inputs[k]; }
   [[nodiscard]] Array& out(size_t k = 0) { return outputs[k]; }

@@ -16,6 +16,8 @@ using graph::SymbolValues;
 
 namespace {
 
+void region(Call& call);
+
 void compute(Call& call) {
   // clang-format off: a table of ops
   switch (call.node.op) {
@@ -60,6 +62,7 @@ void compute(Call& call) {
     case Op::adamw: return adamw(call);
     case Op::linear: return linear(call);
     case Op::residual_layer_norm: return residual_layer_norm(call);
+    case Op::region: return region(call);
   }
   // clang-format on
 }
@@ -70,7 +73,7 @@ void evaluate_nodes(const Graph& graph, const SymbolValues& symbols, uint64_t se
   std::vector<std::vector<Array>> values(graph.nodes.size());
   for (size_t n = 0; n < graph.nodes.size(); ++n) {
     const Node& node = graph.nodes[n];
-    Call call{node, {}, {}, seed};
+    Call call{node, {}, {}, seed, symbols};
     for (const graph::Value v : node.inputs) call.inputs.push_back(&values[static_cast<size_t>(v.node)][static_cast<size_t>(v.output)]);
     for (const graph::Type& type : node.types) {
       Array a{type.dtype, type.shape(symbols), {}};
@@ -84,6 +87,19 @@ void evaluate_nodes(const Graph& graph, const SymbolValues& symbols, uint64_t se
     values[n] = std::move(call.outputs);
     done(n, values[n]);
   }
+}
+
+/// The body, on the operands as its inputs.
+void region(Call& call) {
+  const Graph& body = *call.node.attrs.body;
+  size_t next = 0;
+  const auto leaf = [&](size_t, Array& into) { into.values = call.in(next++).values; };
+  const auto done = [&](size_t n, const std::vector<Array>& values) {
+    for (size_t o = 0; o < body.outputs.size(); ++o)
+      if (body.outputs[o].value.node == static_cast<int32_t>(n))
+        call.out(o).values = values[static_cast<size_t>(body.outputs[o].value.output)].values;
+  };
+  evaluate_nodes(body, call.symbols, call.seed, leaf, done);
 }
 
 /// Calls visit(i, element): the element as its type, for reading or writing.
