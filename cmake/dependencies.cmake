@@ -10,6 +10,10 @@ find_package(Boost 1.81 REQUIRED)                                   # Beast + As
 find_package(LibArchive REQUIRED)                                   # model.tar.gz
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(utf8proc REQUIRED IMPORTED_TARGET libutf8proc)    # Unicode: categories, NFD, case (tokenizers)
+find_path(LLVM_INCLUDE_DIRS llvm/IR/IRBuilder.h PATHS /usr/lib/llvm-19/include NO_DEFAULT_PATH REQUIRED)  # machine code of fused regions:
+find_library(LLVM_LIBRARY LLVM-19 PATHS /usr/lib/llvm-19/lib NO_DEFAULT_PATH REQUIRED)                # one lowering for every ISA; in the
+find_library(LLD_ELF_LIBRARY lldELF PATHS /usr/lib/llvm-19/lib NO_DEFAULT_PATH REQUIRED)              # module codegen alone, and lld to link
+find_library(LLD_COMMON_LIBRARY lldCommon PATHS /usr/lib/llvm-19/lib NO_DEFAULT_PATH REQUIRED)        # its objects in process
 if(MUSTER_TESTS)
   find_package(GTest REQUIRED)                                      # tests
   include(GoogleTest)

@@ -40,7 +40,6 @@ std::string to_string(const Attrs& a) {
   put(a.rate != none.rate, fmt::format("rate={}, stream={}", a.rate, a.stream));
   put(a.heads != none.heads, fmt::format("heads={}", a.heads));
   put(a.approximate, "approximate");
-  put(a.activation, "activation");
   put(a.bf16, "bf16");
   put(a.beta1 != none.beta1 || a.beta2 != none.beta2 || a.weight_decay != none.weight_decay,
       fmt::format("beta1={}, beta2={}, weight_decay={}", a.beta1, a.beta2, a.weight_decay));

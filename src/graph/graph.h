@@ -71,12 +71,11 @@ struct Attrs {
   int64_t start = 0, limit = 0;  // slice
   bool transpose_a = false, transpose_b = false;  // dot
   double value = 0;                               // constant; layer_norm: epsilon; softmax_cross_entropy: label smoothing
-  double rate = 0;                                // dropout, attention, residual_layer_norm: dropout rate
+  double rate = 0;                                // dropout, attention: dropout rate
   uint32_t stream = 0;                            // of the random numbers of a dropout
   int32_t heads = 0;                              // attention
   bool approximate = false;                       // gelu: tanh form
-  bool activation = false;                        // linear: gelu follows
-  bool bf16 = false;                              // dot, linear: operands are multiplied as bf16
+  bool bf16 = false;                              // dot: operands are multiplied as bf16
   double beta1 = 0, beta2 = 0, weight_decay = 0;  // adamw (value: epsilon)
   std::shared_ptr<const Graph> body;              // region: inputs in the order of its operands, outputs in the order of its results
   bool operator==(const Attrs&) const = default;

@@ -219,19 +219,6 @@ std::vector<Type> infer(Op op, std::span<const Type> in, const Attrs& attrs, con
       i.floating(0), i.floating(1), i.same(0, 2), i.same(0, 3), i.same_dims(0, 1);
       i.need(in[4] == Type{DType::f32, {4}}, "the scalars must be f32[4]");
       return {in[0], in[2], in[3]};
-    case Op::linear: {  // x, weight [N, K], bias [N]
-      Attrs product;
-      product.transpose_b = true;
-      Type y = dot_type(Inference{op, in, product});
-      i.need(in[2].rank() == 1 && in[2].dims[0] == y.dims[1], "the bias must have the output's size");
-      return {y, y};
-    }
-    case Op::residual_layer_norm: {  // x, residual, gamma, beta: norm(residual + dropout(x)); outputs: y, sum, mean, rstd
-      i.same(0, 1);
-      const std::vector<Type> t = norm_types(i, 2, in[0]);
-      i.same(2, 3);
-      return {t[0], t[0], t[1], t[2]};
-    }
     case Op::region: {
       i.need(attrs.body != nullptr, "a region has a body");
       const std::vector<int32_t> leaves = attrs.body->leaves(Op::input);

@@ -45,8 +45,6 @@ constexpr std::array<OpInfo, kOpCount> kTable{{
     {softmax_cross_entropy, "softmax_cross_entropy", 2, 2, 2, OpKind::composite},
     {softmax_cross_entropy_grad, "softmax_cross_entropy_grad", 4, 4, 1, OpKind::composite},
     {adamw, "adamw", 5, 5, 3, OpKind::update},
-    {linear, "linear", 3, 3, 2, OpKind::fused},
-    {residual_layer_norm, "residual_layer_norm", 4, 4, 4, OpKind::fused},
     {region, "region", 0, 256, kAnyOutputs, OpKind::fused},
 }};
 

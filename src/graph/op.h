@@ -54,8 +54,6 @@ enum class Op : uint8_t {
   // The optimizer's update of one parameter.
   adamw,
   // Made by passes/fuse only.
-  linear,
-  residual_layer_norm,
   region,
 };
 inline constexpr int kOpCount = static_cast<int>(Op::region) + 1;

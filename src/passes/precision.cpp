@@ -21,6 +21,15 @@ bool per_token(const Type& t) {
   return is_float(t.dtype) && t.rank() == 2 && (t.dims[0].symbol == Symbol::tokens || t.dims[0].symbol == Symbol::predictions);
 }
 
+bool is_output(const Graph& body, Value v) {
+  return std::any_of(body.outputs.begin(), body.outputs.end(), [&](const graph::Output& o) { return o.value == v; });
+}
+
+/// Whether a layer norm reads v. It is rounded even where nobody stores it, so that inference gives the bits of training without dropout.
+bool is_normalised(const Graph& body, Value v) {
+  return std::any_of(body.nodes.begin(), body.nodes.end(), [&](const Node& n) { return n.op == Op::layer_norm && n.inputs[0] == v; });
+}
+
 class Bf16 {
  public:
   explicit Bf16(const Graph& graph) : graph_(graph), rewriter_(graph) {}
@@ -133,11 +142,9 @@ class Bf16 {
       attrs.bf16 = inner.op == Op::dot && narrow;
       const Value v = b.emit(inner.op, std::move(operands), std::move(attrs), inner.types[0]);
       for (int32_t o = 0; o < static_cast<int32_t>(inner.types.size()); ++o) {
-        const bool stored =
-            std::any_of(body.outputs.begin(), body.outputs.end(), [&](const graph::Output& out) { return out.value == Value{n, o}; });
+        const bool stored = per_token(inner.types[static_cast<size_t>(o)]) && (is_output(body, {n, o}) || is_normalised(body, {n, o}));
         const Value made{v.node, o};
-        became[{n, o}] =
-            stored && per_token(inner.types[static_cast<size_t>(o)]) ? b.convert(b.convert(made, DType::bf16), DType::f32) : made;
+        became[{n, o}] = stored ? b.convert(b.convert(made, DType::bf16), DType::f32) : made;
       }
     }
     for (const graph::Output& o : body.outputs) {

@@ -2,8 +2,10 @@
 
 #include <functional>
 
+#include "backend/cpu/schedule.h"
 #include "passes/passes.h"
 #include "runtime/backends.h"
+#include "runtime/codegen.h"
 #include "storage/file.h"
 
 namespace muster::runtime {
@@ -31,7 +33,10 @@ std::unique_ptr<backend::Executable> compile(Graph graph, const Options& options
   run("fuse", passes::fuse);
   if (precision == Precision::bf16) run("precision", passes::to_bf16);
 
-  return make_backend(options.backend, isa)->compile(graph, {&threads});
+  std::shared_ptr<const cpu::Code> code;
+  if (options.backend == "cpu")
+    if (const std::vector<cpu::LoopNest> nests = cpu::loop_nests(graph); !nests.empty()) code = cpu::Code::load(generate(nests, isa));
+  return make_backend(options.backend, isa, code)->compile(graph, {&threads});
 }
 
 }  // namespace muster::runtime

@@ -72,7 +72,7 @@ TEST(Hash, SeesEveryChange) {
       [](Graph& g) { g.nodes[6].attrs.transpose_b = false; },
       [](Graph& g) { g.nodes[6].attrs.transpose_a = true; },
       [](Graph& g) { g.nodes[6].attrs.bf16 = true; },
-      [](Graph& g) { g.nodes[6].attrs.activation = true; },
+      [](Graph& g) { g.nodes[6].attrs.body = std::make_shared<Graph>(program()); },
       [](Graph& g) { g.nodes[7].attrs.approximate = false; },
       [](Graph& g) { g.nodes[7].op = Op::tanh; },
       [](Graph& g) { g.nodes[9].attrs.value = 0.25; },

@@ -7,19 +7,22 @@ namespace {
 
 class CpuBackend final : public backend::Backend {
  public:
-  explicit CpuBackend(Isa isa) : isa_(isa) {}
+  CpuBackend(Isa isa, std::shared_ptr<const Code> code) : isa_(isa), code_(std::move(code)) {}
   [[nodiscard]] std::unique_ptr<backend::Executable> compile(const graph::Graph& graph,
                                                              const backend::CompileOptions& options) const override {
     MUSTER_ASSERT(options.threads != nullptr);
-    return std::make_unique<Program>(graph, isa_, *options.threads);
+    return std::make_unique<Program>(graph, isa_, *options.threads, code_);
   }
 
  private:
   Isa isa_;
+  std::shared_ptr<const Code> code_;
 };
 
 }  // namespace
 
-std::unique_ptr<backend::Backend> make_backend(Isa isa) { return std::make_unique<CpuBackend>(isa); }
+std::unique_ptr<backend::Backend> make_backend(Isa isa, std::shared_ptr<const Code> code) {
+  return std::make_unique<CpuBackend>(isa, std::move(code));
+}
 
 }  // namespace muster::cpu

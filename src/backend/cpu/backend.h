@@ -3,11 +3,13 @@
 #include <memory>
 
 #include "backend/backend.h"
+#include "backend/cpu/code.h"
 #include "core/cpu.h"
 
 namespace muster::cpu {
 
+/// `code`: of the regions of the graph that is to be compiled (schedule.h loop_nests); null when it has none.
 /// `isa` must be a level that this machine has (core/cpu.h resolve_isa).
-std::unique_ptr<backend::Backend> make_backend(Isa isa);
+std::unique_ptr<backend::Backend> make_backend(Isa isa, std::shared_ptr<const Code> code);
 
 }  // namespace muster::cpu

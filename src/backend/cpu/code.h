@@ -22,8 +22,9 @@ class Code {
   [[nodiscard]] void* find(const std::string& name) const;
 
  private:
-  explicit Code(void* handle) : handle_(handle) {}
+  Code(void* handle, int fd) : handle_(handle), fd_(fd) {}
   void* handle_;
+  int fd_;  // of the anonymous file, or -1
 };
 
 }  // namespace muster::cpu

@@ -159,6 +159,9 @@ struct Kernels {
   /// out = x * dropout_factor(index of the element), forward and backward.
   void (*dropout)(const KernelContext&, DType, const Dropout&, const void* x, void* out, int64_t n);
 
+  /// RegionCall::mask_words: the bits of dropout masks for generated code.
+  const uint16_t* (*mask_words)(uint64_t seed, uint64_t stream, uint64_t first, int64_t n, uint16_t* room);
+
   // --- composites
   void (*layer_norm)(const KernelContext&, const LayerNorm&);
   void (*layer_norm_grad)(const KernelContext&, const LayerNormGrad&);

@@ -114,6 +114,7 @@ class Planner {
       case Op::dot: return node.types[0].dtype == DType::f32;
       case Op::scatter_add: return true;
       case Op::reduce_sum: return g_.type(node.inputs[0]).rank() == 2 && node.attrs.axes == std::vector<int64_t>{0};
+      case Op::region: return true;  // what is added to is a sum over the rows
       default: return false;
     }
   }
@@ -140,8 +141,7 @@ class Planner {
 
   /// Outputs a kernel can leave out when nobody reads them.
   static bool optional_output(Op op, size_t output) {
-    return output > 0 && (op == Op::linear || op == Op::residual_layer_norm || op == Op::layer_norm || op == Op::attention ||
-                          op == Op::softmax_cross_entropy);
+    return output > 0 && (op == Op::layer_norm || op == Op::attention || op == Op::softmax_cross_entropy);
   }
 
   void place_temporaries() {

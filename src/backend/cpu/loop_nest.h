@@ -79,10 +79,10 @@ struct Stage {
   std::vector<Store> stores;
 };
 
+/// The stream of a mask is given with the call, so that the layers of a model share one function.
 struct DropoutMask {
   uint32_t threshold = 0;  // an element is dropped when its 16 bits are below
   float scale = 1.0f;
-  uint64_t stream = 0;
 };
 
 /// For each row: the stages, one after another. A tile nest (an epilogue) has one stage, no row reductions and no buffers, and runs on a
@@ -99,10 +99,11 @@ struct LoopNest {
 
 /// One call of generated code, made by one thread. An output does not overlap any other argument.
 struct RegionCall {
-  void* const* arguments = nullptr;  // in the order of LoopNest::arguments; null for Access::tile
-  float* buffers = nullptr;          // buffers * padded_width(width), aligned to 64; null without buffers
-  uint16_t* words = nullptr;         // masks * mask_room(width), aligned to 64; null without masks
-  uint64_t seed = 0;                 // of dropout
+  void* const* arguments = nullptr;   // in the order of LoopNest::arguments; null for Access::tile
+  float* buffers = nullptr;           // buffers * padded_width(width), aligned to 64; null without buffers
+  uint16_t* words = nullptr;          // masks * mask_room(width), aligned to 64; null without masks
+  uint64_t seed = 0;                  // of dropout
+  const uint64_t* streams = nullptr;  // of dropout, one a mask
   /// The 16 bits of elements [first, first + n) of a mask; returns where they start in `room` (mask_room(n) long). May be read up to
   /// 16 words beyond n.
   const uint16_t* (*mask_words)(uint64_t seed, uint64_t stream, uint64_t first, int64_t n, uint16_t* room) = nullptr;

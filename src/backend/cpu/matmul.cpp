@@ -17,6 +17,7 @@ constexpr int64_t kMaxRows = 512;                  // of one chunk
 constexpr int64_t kChunkNs = 10'000;               // work that pays for handing a chunk out
 constexpr int64_t kBytesPerNs = 20;                // one core reading from memory
 constexpr int64_t kPackChunk = 32 * 1024;          // elements
+constexpr int64_t kPanelsPerCall = 8;              // row panels whose column sums an epilogue adds up in one place
 constexpr int64_t kChunks = 64;                    // enough to keep a handful of threads evenly busy
 
 const CpuInfo& cpu() {
@@ -34,12 +35,12 @@ void check(const Operand& x, std::string_view name) {
   if (x.data == nullptr && x.rows > 0 && x.cols > 0) throw Error(ErrorKind::invalid_argument, "[matmul] {} has no data", name);
 }
 
-void check(const Operand& a, int64_t k, int64_t n, const Result& c) {
+void check(const Operand& a, int64_t k, int64_t n, const Result& c, bool writes_itself) {
   check(a, "the left operand");
   if (a.cols != k) throw Error(ErrorKind::invalid_argument, "[matmul] [{}, {}] times [{}, {}]: inner sizes differ", a.rows, a.cols, k, n);
   if (c.dtype != DType::f32 && c.dtype != DType::bf16)
     throw Error(ErrorKind::invalid_argument, "[matmul] the result is {}: it is f32 or bf16", name_of(c.dtype));
-  if (a.rows > 0 && n > 0 && (c.data == nullptr || (a.rows > 1 && c.stride < n)))
+  if (a.rows > 0 && n > 0 && !writes_itself && (c.data == nullptr || (a.rows > 1 && c.stride < n)))
     throw Error(ErrorKind::invalid_argument, "[matmul] the result [{}, {}] has no data or a stride of {}, shorter than a row", a.rows, n,
                 c.stride);
 }
@@ -103,6 +104,10 @@ Cut cut(const MatmulKernels& kernels, const Product& p) {
   Cut c;
   c.row_chunks = ceil_div(row_panels, max_rows);
   c.rows_each = ceil_div(row_panels, c.row_chunks);
+  if (p.epilogue.function != nullptr) {  // partial column sums belong to one chunk
+    c.rows_each = round_up(c.rows_each, kPanelsPerCall);
+    c.row_chunks = ceil_div(row_panels, c.rows_each);
+  }
   // Columns: enough chunks for even loads, but none too small to be worth handing out, and their waiting sums take at most a quarter of L2.
   const int64_t k = std::max<int64_t>(1, p.left_layout.k_padded), rows = std::min(p.m, c.rows_each * kernels.rows);
   const int64_t panel_ns =
@@ -146,10 +151,12 @@ int64_t lines_at_once(const MatmulKernels& kernels, int64_t k, int width) {
 
 /// c shifted to row `m` and column `n`.
 Result at(Result c, int64_t m, int64_t n) {
+  if (c.data == nullptr) return c;
   c.data = static_cast<std::byte*>(c.data) + (m * c.stride + n) * static_cast<int64_t>(size_of(c.dtype));
   return c;
 }
 Epilogue at(Epilogue e, const Result& c, int64_t m, int64_t n) {
+  e.row += m, e.col += n;
   if (e.bias != nullptr) e.bias += n;
   if (e.pre_activation != nullptr)
     e.pre_activation = static_cast<std::byte*>(e.pre_activation) + (m * c.stride + n) * static_cast<int64_t>(size_of(c.dtype));
@@ -200,6 +207,8 @@ PackedMatrix::PackedMatrix(int64_t k, int64_t n, Math math, const MatmulKernels&
       kernels_(&kernels),
       buffer_(static_cast<size_t>(kernels.right_layout(n, k).elements()) * kernels.element_bytes) {}
 
+int64_t epilogue_rows_per_call(Isa isa, Math math) { return kPanelsPerCall * matmul_kernels(isa, math).rows; }
+
 const MatmulKernels& matmul_kernels(Isa isa, Math math) {
   if (isa == Isa::amx && math == Math::bf16) return amx::bf16_kernels();
   return isa == Isa::avx2 ? avx2::f32_kernels(math) : avx512::f32_kernels(math);
@@ -225,7 +234,7 @@ void repack(PackedMatrix& packed, const Operand& b, ThreadPool& pool) {
 }
 
 void matmul(const Operand& a, const PackedMatrix& b, const Result& c, const Epilogue& epilogue, ThreadPool& pool, Workspace& workspace) {
-  check(a, b.k(), b.n(), c);
+  check(a, b.k(), b.n(), c, epilogue.function != nullptr);
   if (b.n() == 0 || a.rows == 0) return;
   run(b.kernels(), a, &b, nullptr, b.n(), c, epilogue, pool, workspace);
 }
@@ -233,7 +242,7 @@ void matmul(const Operand& a, const PackedMatrix& b, const Result& c, const Epil
 void matmul(const Operand& a, const Operand& b, const MatmulKernels& kernels, const Result& c, const Epilogue& epilogue, ThreadPool& pool,
             Workspace& workspace) {
   check(b, "the right operand");
-  check(a, b.rows, b.cols, c);
+  check(a, b.rows, b.cols, c, epilogue.function != nullptr);
   run(kernels, a, nullptr, &b, b.cols, c, epilogue, pool, workspace);
 }
 

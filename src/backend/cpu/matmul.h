@@ -4,6 +4,7 @@
 #pragma once
 #include <cstdint>
 
+#include "backend/cpu/loop_nest.h"
 #include "backend/cpu/workspace.h"
 #include "core/cpu.h"
 #include "core/dtype.h"
@@ -53,12 +54,25 @@ void repack(PackedMatrix& packed, const Operand& b, ThreadPool& pool);
 /// gelu is exact (erf); gelu_tanh is the tanh approximation of GPT-2.
 enum class Activation { none, gelu, gelu_tanh, tanh };
 
-/// c = activation(sum + bias), applied while the tile is in L1.
+/// What is done with a finished tile of sums while it is in L1: bias and activation, or generated code, which then writes every result
+/// itself (c is not written).
 struct Epilogue {
   const float* bias = nullptr;  // [n]
   Activation activation = Activation::none;
   void* pre_activation = nullptr;  // same dtype and stride as c: the value before the activation, for the backward
+
+  TileFunction function = nullptr;    // loop_nest.h
+  const RegionCall* calls = nullptr;  // of the rows in steps of rows_per_call: each has partial column sums of its own
+  int64_t rows_per_call = 0;
+  int64_t row = 0, col = 0;  // of the product's first element in the whole result
 };
+
+/// Rows of one call above for a product of `m` rows: as many as never share a step with another thread's part. Depends on sizes and
+/// instruction set only, so the partial sums, and their total, do not depend on how work is cut.
+int64_t epilogue_rows_per_call(Isa isa, Math math);
+
+/// Limits of the dropout masks in an epilogue.
+inline constexpr int64_t kMaxTileMasks = 4, kMaxTileCols = 32;
 
 /// Where the product goes: [m, n] f32 or bf16, stride in elements. With `accumulate` the sums start from what is there.
 struct Result {

@@ -14,13 +14,24 @@ using graph::SymbolValues;
 using graph::Type;
 using graph::Value;
 
-Program::Program(graph::Graph graph, Isa isa, ThreadPool& pool)
+Program::Program(graph::Graph graph, Isa isa, ThreadPool& pool, std::shared_ptr<const Code> code)
     : graph_(std::move(graph)),
       signature_(backend::signature_of(graph_)),
       isa_(isa),
       kernels_(kernels(isa)),
       pool_(pool),
-      layout_(lay_out(graph_)) {
+      layout_(lay_out(graph_)),
+      code_(std::move(code)) {
+  for (int32_t n = 0; n < static_cast<int32_t>(graph_.nodes.size()); ++n) {
+    const Node& node = graph_.nodes[static_cast<size_t>(n)];
+    if (node.op != Op::region) continue;
+    MUSTER_ASSERT(code_ != nullptr);
+    Region region{schedule(*node.attrs.body), nullptr, {}};
+    region.function = code_->find(region.plan.nest.name);
+    for (size_t i = 0; i < region.plan.nest.arguments.size(); ++i)
+      if (region.plan.nest.arguments[i].access == Access::column_sum) region.sums.push_back(i);
+    regions_.emplace(n, std::move(region));
+  }
   for (const Node& node : graph_.nodes) {
     const bool plain = node.op != Op::transpose || node.types[0].rank() == 2;
     const size_t rank = node.inputs.empty() ? 0 : graph_.type(node.inputs[0]).rank();

@@ -4,18 +4,21 @@
 #include <vector>
 
 #include "backend/backend.h"
+#include "backend/cpu/code.h"
 #include "backend/cpu/kernels.h"
 #include "backend/cpu/layout.h"
 #include "backend/cpu/matmul.h"
 #include "backend/cpu/memory_plan.h"
+#include "backend/cpu/schedule.h"
 #include "backend/cpu/workspace.h"
 
 namespace muster::cpu {
 
 class Program final : public backend::Executable {
  public:
+  /// `code` holds the functions of the graph's regions (schedule.h); null when it has none.
   /// Throws Error(unsupported) when a node has no kernel here.
-  Program(graph::Graph graph, Isa isa, ThreadPool& pool);
+  Program(graph::Graph graph, Isa isa, ThreadPool& pool, std::shared_ptr<const Code> code);
 
   [[nodiscard]] const backend::Signature& signature() const override { return signature_; }
   void run(const backend::Bindings& io, const backend::OnOutput& on_output) override;
@@ -26,6 +29,12 @@ class Program final : public backend::Executable {
   void plan(const graph::SymbolValues& symbols);
   void step(Run& run, int32_t node);
   void dot(Run& run, int32_t node);
+  void region(Run& run, int32_t node);
+  void rows_region(Run& run, int32_t node, std::vector<void*>& arguments);
+  void tile_region(Run& run, int32_t node, std::vector<void*>& arguments);
+  void add_partials(Run& run, int32_t node, int64_t parts, int64_t stride);
+  /// left * right as `attrs` say, the right operand packed once when it is a parameter.
+  void product(Run& run, graph::Value left, graph::Value right, const graph::Attrs& attrs, const Result& result, const Epilogue& epilogue);
   void reduce_sum(Run& run, int32_t node);
   void slice_or_concat(Run& run, int32_t node);
   const PackedMatrix& packed(Run& run, graph::Value weight, bool transposed, Math math);
@@ -41,6 +50,16 @@ class Program final : public backend::Executable {
   graph::SymbolValues planned_{1, -1, -1, -1};
   Buffer arena_;
   std::vector<Shape> shapes_scratch_;
+
+  /// Regions as scheduled, with their functions.
+  struct Region {
+    RegionPlan plan;
+    void* function = nullptr;
+    std::vector<size_t> sums;  // arguments that are column sums
+  };
+  std::map<int32_t, Region> regions_;
+  std::shared_ptr<const Code> code_;
+  std::vector<float> partials_;  // of column sums, one row a chunk
 
   /// Weights in the micro-kernels' layout, by parameter and orientation; made anew when the parameters' version moved on.
   struct Packed {

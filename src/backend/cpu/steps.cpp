@@ -131,8 +131,8 @@ void Program::step(Run& run, int32_t n) {
         return kernels_.row_max(context, graph_.type(in[0]).dtype, run.at(in[0]), statistic(0), 1, from.count());
       return kernels_.row_max(context, graph_.type(in[0]).dtype, run.at(in[0]), statistic(0), from.rows, from.width);
     }
-    case Op::dot:
-    case Op::linear: return dot(run, n);
+    case Op::dot: return dot(run, n);
+    case Op::region: return region(run, n);
     case Op::gather: {
       const Extent table = size_of_input(0);
       check_rows(node.op, run.as<int32_t>(in[1]), out_size.rows, table.rows);
@@ -160,10 +160,6 @@ void Program::step(Run& run, int32_t n) {
                                            nullptr,
                                            statistic(1),
                                            statistic(2)});
-    case Op::residual_layer_norm:
-      return kernels_.layer_norm(
-          context, {dtype, out_size.rows, out_size.width, run.at(in[0]), run.at(in[1]), dropout, run.as<float>(in[2]), run.as<float>(in[3]),
-                    static_cast<float>(attrs.value), output(0), output(1), statistic(2), statistic(3)});
     case Op::layer_norm_grad:
       return kernels_.layer_norm_grad(context, {dtype, out_size.rows, out_size.width, run.at(in[4]), run.at(in[0]), run.as<float>(in[2]),
                                                 run.as<float>(in[3]), run.as<float>(in[1]), output(0), statistic(1), statistic(2), false});
@@ -217,31 +213,23 @@ const PackedMatrix& Program::packed(Run& run, Value weight, bool transposed, Mat
   return p.matrix;
 }
 
-void Program::dot(Run& run, int32_t n) {
-  const Node& node = graph_.nodes[static_cast<size_t>(n)];
-  const Value left = node.inputs[0], right = node.inputs[1];
-  const bool linear = node.op == Op::linear;
-  const bool transpose_a = node.attrs.transpose_a, transpose_b = linear || node.attrs.transpose_b;
+void Program::product(Run& run, Value left, Value right, const Attrs& attrs, const Result& result, const Epilogue& epilogue) {
   const auto operand = [&](Value v, bool transposed) {
     const Extent size = extent(graph_.type(v), run.symbols);
     return Operand{run.at(v), graph_.type(v).dtype, transposed ? size.width : size.rows, transposed ? size.rows : size.width, size.width,
                    transposed};
   };
-  const Math math = node.attrs.bf16 ? Math::bf16 : Math::f32;
+  const Math math = attrs.bf16 ? Math::bf16 : Math::f32;
+  if (graph_.at(right).op == Op::parameter)
+    return matmul(operand(left, attrs.transpose_a), packed(run, right, attrs.transpose_b, math), result, epilogue, pool_, workspace_);
+  matmul(operand(left, attrs.transpose_a), operand(right, attrs.transpose_b), math, isa_, result, epilogue, pool_, workspace_);
+}
+
+void Program::dot(Run& run, int32_t n) {
+  const Node& node = graph_.nodes[static_cast<size_t>(n)];
   const Type& type = node.types[0];
   const bool onto = layout_.places[static_cast<size_t>(n)][0].home == Home::output && accumulates(type) && run.io.accumulate;
-  const Result result{run.at({n, 0}), type.dtype, type.dims[1].at(run.symbols), onto};
-  Epilogue epilogue;
-  if (linear) {
-    epilogue.bias = run.as<float>(node.inputs[2]);
-    if (node.attrs.activation) {
-      epilogue.activation = node.attrs.approximate ? Activation::gelu_tanh : Activation::gelu;
-      epilogue.pre_activation = run.at({n, 1});
-    }
-  }
-  if (graph_.at(right).op == Op::parameter)
-    return matmul(operand(left, transpose_a), packed(run, right, transpose_b, math), result, epilogue, pool_, workspace_);
-  matmul(operand(left, transpose_a), operand(right, transpose_b), math, isa_, result, epilogue, pool_, workspace_);
+  product(run, node.inputs[0], node.inputs[1], node.attrs, {run.at({n, 0}), type.dtype, type.dims[1].at(run.symbols), onto}, {});
 }
 
 void Program::reduce_sum(Run& run, int32_t n) {

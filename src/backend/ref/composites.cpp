@@ -1,4 +1,4 @@
-// Layer norm and softmax cross entropy with their gradients, and what the fuse pass makes: linear and residual_layer_norm.
+// Layer norm and softmax cross entropy with their gradients.
 #include <cmath>
 
 #include "backend/ref/ops.h"
@@ -84,31 +84,6 @@ void softmax_cross_entropy_grad(Call& call) {
       call.out()[r * classes + c] = call.in(3)[r] * (p - (c == label ? 1 - smoothing : 0) - smoothing / static_cast<double>(classes));
     }
   }
-}
-
-/// x [R, K], weight [N, K], bias [N]. Outputs: x weight^T + bias, through gelu when `activation`; the same before gelu. The activation
-/// is taken of the unrounded sum, as a kernel does that still has it in registers.
-void linear(Call& call) {
-  const graph::Attrs& attrs = call.node.attrs;
-  const DType operand = attrs.bf16 ? DType::bf16 : DType::f64;
-  const Array &x = call.in(0), &weight = call.in(1), &bias = call.in(2);
-  const int64_t rows = x.dim(0), depth = x.dim(1), width = weight.dim(0);
-  for (int64_t r = 0; r < rows; ++r)
-    for (int64_t n = 0; n < width; ++n) {
-      double sum = bias[n];
-      for (int64_t k = 0; k < depth; ++k) sum += rounded(x[r * depth + k], operand) * rounded(weight[n * depth + k], operand);
-      call.out(0)[r * width + n] = attrs.activation ? gelu(sum, attrs.approximate) : sum;
-      call.out(1)[r * width + n] = sum;
-    }
-}
-
-/// x, residual, gamma, beta -> norm(sum), sum = residual + dropout(x), mean, rstd. The sum is rounded to its type before it is
-/// normalised, so that the backward, which reads it, sees what was normalised.
-void residual_layer_norm(Call& call) {
-  Array& sum = call.out(1);
-  for (size_t i = 0; i < sum.values.size(); ++i)
-    sum.values[i] = rounded(call.in(1).values[i] + call.in(0).values[i] * dropout_factor_of(call, i), sum.dtype);
-  normalise(sum, call.in(2), call.in(3), call.node.attrs.value, call.out(0), call.out(2), call.out(3));
 }
 
 }  // namespace muster::ref

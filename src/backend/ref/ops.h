@@ -67,8 +67,6 @@ void layer_norm(Call& call);
 void layer_norm_grad(Call& call);
 void softmax_cross_entropy(Call& call);
 void softmax_cross_entropy_grad(Call& call);
-void linear(Call& call);
-void residual_layer_norm(Call& call);
 
 // attention.cpp
 void attention(Call& call);

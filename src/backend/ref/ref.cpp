@@ -60,8 +60,6 @@ void compute(Call& call) {
     case Op::softmax_cross_entropy: return softmax_cross_entropy(call);
     case Op::softmax_cross_entropy_grad: return softmax_cross_entropy_grad(call);
     case Op::adamw: return adamw(call);
-    case Op::linear: return linear(call);
-    case Op::residual_layer_norm: return residual_layer_norm(call);
     case Op::region: return region(call);
   }
   // clang-format on

@@ -135,37 +135,25 @@ TEST(AdamW, IsPyTorchs) {
   EXPECT_THAT(v, near({0.02875, 0.99, 0.36}));
 }
 
-TEST(Fused, LinearIsItsParts) {
-  for (const bool approximate : {false, true}) {
-    Program p;
-    const Value x = p.leaf({4, 3}, scattered(12)), w = p.leaf({2, 3}, {1, -0.5, 2, 0.25, 3, -1}), bias = p.leaf({2}, {0.5, -0.25});
-    Attrs attrs;
-    const Value plain = p.b.emit(Op::linear, {x, w, bias}, attrs);
-    attrs.activation = true, attrs.approximate = approximate;
-    const Value active = p.b.emit(Op::linear, {x, w, bias}, attrs);
-    const Value parts = p.b.linear(x, w, bias);
-    const std::vector<double> expected = p.run(parts);
-    EXPECT_THAT(p.run(plain), near(expected));
-    EXPECT_THAT(p.run(second(plain)), near(expected));
-    EXPECT_THAT(p.run(second(active)), near(expected));
-    EXPECT_THAT(p.run(active), near(p.run(p.b.gelu(parts, approximate))));
-  }
-}
-
-TEST(Fused, ResidualLayerNormIsItsParts) {
-  for (const double rate : {0.0, 0.4}) {
-    Program p;
-    const Value x = p.leaf({4, 3}, scattered(12)), residual = p.leaf({4, 3}, {1, 2, 3, 0, 1, -1, 2, 2, 1, 5, 0, -2});
-    const Value gamma = p.leaf({3}, {1, 2, 0.5}), beta = p.leaf({3}, {0, 0.1, -1});
-    Attrs attrs;
-    attrs.value = 1e-5, attrs.rate = rate, attrs.stream = 2;
-    const Value fused = p.b.emit(Op::residual_layer_norm, {x, residual, gamma, beta}, attrs);
-    const Value sum = p.b.add(residual, p.b.dropout(x, rate, 2)), y = p.b.layer_norm(sum, gamma, beta, 1e-5);
-    EXPECT_THAT(p.run(fused, 3), near(p.run(y, 3)));
-    EXPECT_THAT(p.run(second(fused), 3), near(p.run(sum, 3)));
-    EXPECT_THAT(p.run(second(fused, 2), 3), near(p.run(second(y), 3)));
-    EXPECT_THAT(p.run(second(fused, 3), 3), near(p.run(second(y, 2), 3)));
-  }
+TEST(Region, IsItsBody) {
+  Program p;
+  const Value x = p.leaf({4, 3}, scattered(12)), residual = p.leaf({4, 3}, {1, 2, 3, 0, 1, -1, 2, 2, 1, 5, 0, -2});
+  const Value gamma = p.leaf({3}, {1, 2, 0.5}), beta = p.leaf({3}, {0, 0.1, -1});
+  auto body = std::make_shared<graph::Graph>();
+  graph::Builder b(*body);
+  std::vector<Value> in;
+  for (const Value v : {x, residual, gamma, beta}) in.push_back(b.input(std::to_string(in.size()), DType::f32, p.b.type(v).dims));
+  const Value inner = b.add(in[1], b.dropout(in[0], 0.4, 2)), normed = b.layer_norm(inner, in[2], in[3], 1e-5);
+  b.output("0", normed);
+  b.output("1", inner);
+  b.output("2", b.reduce_sum(normed, {0}));
+  Attrs attrs;
+  attrs.body = body;
+  const Value region = p.b.emit(Op::region, {x, residual, gamma, beta}, attrs);
+  const Value sum = p.b.add(residual, p.b.dropout(x, 0.4, 2)), y = p.b.layer_norm(sum, gamma, beta, 1e-5);
+  EXPECT_THAT(p.run(region, 3), near(p.run(y, 3)));
+  EXPECT_THAT(p.run(second(region), 3), near(p.run(sum, 3)));
+  EXPECT_THAT(p.run(second(region, 2), 3), near(p.run(p.b.reduce_sum(y, {0}), 3)));
 }
 
 }  // namespace

@@ -122,6 +122,10 @@ void select(const Context& context, DType dtype, const uint8_t* condition, const
   });
 }
 
+const uint16_t* mask_words(uint64_t seed, uint64_t stream, uint64_t first, int64_t n, uint16_t* room) {
+  return dropout_words({{}, seed, stream}, first, n, room);
+}
+
 void dropout(const Context& context, DType dtype, const Dropout& mask, const void* x, void* out, int64_t n) {
   if (mask.rate.threshold == 0) return convert(context, dtype, x, dtype, out, n);
   with_dtype(dtype, [&](auto t) {

@@ -23,6 +23,7 @@ void convert(const Context&, DType from, const void* x, DType to, void* out, int
 void fill(const Context&, DType, float value, void* out, int64_t n);
 void select(const Context&, DType, const uint8_t* condition, const void* a, const void* b, void* out, int64_t n);
 void dropout(const Context&, DType, const Dropout&, const void* x, void* out, int64_t n);
+const uint16_t* mask_words(uint64_t seed, uint64_t stream, uint64_t first, int64_t n, uint16_t* room);
 void layer_norm(const Context&, const LayerNorm&);
 void layer_norm_grad(const Context&, const LayerNormGrad&);
 void attention(const Context&, const Attention&);

@@ -33,10 +33,21 @@ struct Tile {
 
   /// C[rows, cols at `col`] = epilogue(t); t may be that place of C itself.
   void finish(const float* t, int64_t stride, int64_t col, int cols) const {
+    if (epilogue.function != nullptr) return generated(t, stride, col, cols);
     c.dtype == DType::f32 ? finish_as<float>(t, stride, col, cols) : finish_as<BF16>(t, stride, col, cols);
   }
 
  private:
+  [[gnu::noinline]] void generated(const float* t, int64_t stride, int64_t col, int cols) const {
+    const int64_t at = epilogue.row + row;
+    const RegionCall& shared = epilogue.calls[at / epilogue.rows_per_call];
+    if (shared.streams == nullptr) return epilogue.function(&shared, t, stride, at, rows, epilogue.col + col, cols);
+    alignas(64) uint16_t words[kMaxTileMasks * mask_room(kMaxTileCols)];  // of this thread
+    RegionCall call = shared;
+    call.words = words;
+    epilogue.function(&call, t, stride, at, rows, epilogue.col + col, cols);
+  }
+
   template <typename T>
   void read_as(float* t, int64_t col, int cols, int padded_cols, int padded_rows) const {
     for (int i = 0; i < padded_rows; ++i)

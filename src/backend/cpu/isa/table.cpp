@@ -12,6 +12,7 @@ const Kernels& table() {
       .fill = fill,
       .select = select,
       .dropout = dropout,
+      .mask_words = mask_words,
       .layer_norm = layer_norm,
       .layer_norm_grad = layer_norm_grad,
       .attention = attention,
