@@ -1,6 +1,8 @@
 // From a graph to something that runs: the whole pipeline in one readable list, the choice of backend, and Session, which keeps an
 // executable together with the tensors of its parameters.
 #pragma once
+#include <array>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -19,13 +21,35 @@ namespace muster::runtime {
 /// bf16: matmul operands and token activations are bf16, sums and masters f32. automatic: bf16 where the machine has AMX, else f32.
 enum class Precision { automatic, f32, bf16 };
 
+/// How one program came to be.
+struct CompileReport {
+  std::string program;                                 // Options::program
+  bool from_cache = false;                             // else compiled
+  std::vector<std::pair<std::string, double>> stages;  // milliseconds of each pass, of codegen, of loading, in order
+  size_t regions = 0, functions = 0;                   // fused regions; different ones among them
+  size_t object_bytes = 0;                             // of their machine code
+  std::string not_stored;                              // why the cache does not hold it now; empty: it does, or there is no cache
+
+  [[nodiscard]] double milliseconds() const;
+};
+
 struct Options {
   std::string backend = "cpu";  // cpu, ref
   Precision precision = Precision::automatic;
-  std::optional<Isa> isa;          // default: resolve_isa(detect_cpu())
-  std::set<std::string> disabled;  // passes by name
-  std::string dump_dir;            // the graph after each pass as text, when given
+  std::optional<Isa> isa;           // default: resolve_isa(detect_cpu())
+  std::set<std::string> disabled;   // passes by name (kPasses)
+  std::string dump_dir;             // the graph after each pass as text, when given; the cache is then not asked
+  std::string program = "program";  // its name in reports and dumps
+  std::string cache_folder;         // of the compile cache (compile_cache.h); empty: none
+  uint64_t cache_limit = uint64_t{1} << 30;
+  std::function<void(const CompileReport&)> on_compiled;  // called by compile() once for each program
 };
+
+/// Names of the passes, in the order in which they run.
+inline constexpr std::array<std::string_view, 3> kPasses{"simplify", "fuse", "precision"};
+
+/// Throws Error(usage) naming the passes when one of `disabled` is none of them.
+void check_pass_names(const std::set<std::string>& disabled);
 
 /// What automatic resolves to on this machine, and why ("bf16: AMX tiles multiply it 15x as fast as f32").
 struct PrecisionChoice {
@@ -34,8 +58,13 @@ struct PrecisionChoice {
 };
 PrecisionChoice resolve_precision(Precision wanted, Isa isa);
 
-/// Passes, then the backend. `threads` outlives the result.
+/// Passes, code, then the backend; or all but the backend from the compile cache. `threads` outlives the result.
+/// Without the code generator (and without a cache entry) fusion is left out, with one warning.
 std::unique_ptr<backend::Executable> compile(graph::Graph graph, const Options& options, ThreadPool& threads);
+
+/// Compiles for options.isa, which this machine need not have, and stores the program in options.cache_folder. Runs nothing.
+/// Throws Error(unsupported) without the code generator, Error(io) when the entry cannot be written.
+CompileReport compile_ahead(graph::Graph graph, const Options& options);
 
 /// Names to tensors: parameters of a model, inputs of a batch, outputs of a run.
 using TensorMap = std::map<std::string, Tensor, std::less<>>;
