@@ -37,5 +37,6 @@ function(muster_test room)
     target_link_libraries(test_${name} PRIVATE muster_${dep})
   endforeach()
   target_link_libraries(test_${name} PRIVATE ${arg_LIBS} GTest::gmock GTest::gtest_main)
-  gtest_discover_tests(test_${name} PROPERTIES LABELS ${arg_LABEL} TIMEOUT 300 DISCOVERY_TIMEOUT 60)
+  gtest_discover_tests(test_${name} PROPERTIES LABELS ${arg_LABEL} TIMEOUT 300 DISCOVERY_TIMEOUT 60
+                       ENVIRONMENT MUSTER_COMPILE_CACHE=${CMAKE_BINARY_DIR}/compile_cache)
 endfunction()

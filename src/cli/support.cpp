@@ -12,6 +12,8 @@
 #include <nlohmann/json.hpp>
 
 #include "core/cpu.h"
+#include "core/log.h"
+#include "runtime/compile_cache.h"
 #include "storage/archive.h"
 #include "storage/file.h"
 #include "storage/package.h"
@@ -108,7 +110,44 @@ runtime::Options EngineFlags::runtime() const {
   runtime::Options options;
   options.backend = backend;
   options.precision = bf16 ? runtime::Precision::bf16 : fp32 ? runtime::Precision::f32 : runtime::Precision::automatic;
+  compiler.apply(options);
   return options;
+}
+
+void CompilerFlags::apply(runtime::Options& options) const {
+  if (no_cache && !cache.empty()) throw Error(ErrorKind::usage, "--compile_cache and --no_compile_cache exclude each other");
+  options.disabled = {disabled.begin(), disabled.end()};
+  runtime::check_pass_names(options.disabled);
+  options.cache_folder = no_cache ? "" : !cache.empty() ? cache : runtime::default_cache_folder();
+  if (!dump.empty()) storage::make_folders(dump);
+  options.dump_dir = dump;
+  if (!explain) return;
+  struct Count {
+    int cached = 0, compiled = 0;
+    double milliseconds = 0;
+  };
+  options.on_compiled = [count = std::make_shared<Count>()](const runtime::CompileReport& r) {
+    ++(r.from_cache ? count->cached : count->compiled);
+    count->milliseconds += r.milliseconds();
+    std::string stages;
+    for (const auto& [stage, ms] : r.stages) stages += fmt::format("{}{} {:.1f}", stages.empty() ? "" : ", ", stage, ms);
+    log_info("program {}: {} in {:.1f} ms ({}); {} regions, {} KB of code{}", r.program, r.from_cache ? "from the cache" : "compiled",
+             r.milliseconds(), stages, r.regions, (r.object_bytes + 1023) / 1024,
+             r.not_stored.empty() ? "" : "; not kept in the cache: " + r.not_stored);
+    log_info("programs so far: {} from the cache, {} compiled, {:.1f} ms", count->cached, count->compiled, count->milliseconds);
+  };
+}
+
+void declare_compiler_flags(CLI::App& app, CompilerFlags& flags) {
+  std::string passes;
+  for (const std::string_view pass : runtime::kPasses) passes += (passes.empty() ? "" : ", ") + std::string(pass);
+  const auto group = [](CLI::Option* option) { option->group("Compiler"); };
+  group(app.add_option("--compile_cache", flags.cache,
+                       "folder of compiled programs (default: MUSTER_COMPILE_CACHE, XDG_CACHE_HOME/muster or ~/.cache/muster)"));
+  group(app.add_flag("--no_compile_cache", flags.no_cache, "compile anew and keep nothing"));
+  group(app.add_option("--disable_pass", flags.disabled, "leave a pass out, to compare: " + passes)->allow_extra_args(false));
+  group(app.add_option("--dump_passes", flags.dump, "folder for the text of each graph after each pass (compiles anew)"));
+  group(app.add_flag("--explain", flags.explain, "say of each program whether it came from the cache, and what its compilation took"));
 }
 
 void declare_engine_flags(CLI::App& app, EngineFlags& flags) {
@@ -120,6 +159,7 @@ void declare_engine_flags(CLI::App& app, EngineFlags& flags) {
   app.add_option("--backend", flags.backend, "cpu, or ref (slow: the reference)")
       ->check(CLI::IsMember({"cpu", "ref"}))
       ->capture_default_str();
+  declare_compiler_flags(app, flags.compiler);
 }
 
 void for_each_line(const std::string& path, const std::function<void(std::string&&)>& take) {

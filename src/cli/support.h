@@ -43,11 +43,23 @@ class ModelSource {
   bool has_manifest_ = false;  // of an archive
 };
 
-/// --threads, --bf16, --fp32, --backend, as every verb that runs a model has them.
+/// --compile_cache, --no_compile_cache, --disable_pass, --dump_passes, --explain.
+struct CompilerFlags {
+  std::string cache;  // empty: default_cache_folder()
+  bool no_cache = false, explain = false;
+  std::vector<std::string> disabled;
+  std::string dump;
+  /// Fills what the flags say into `options`; with --explain each program says how it came to be. Throws Error(usage).
+  void apply(runtime::Options& options) const;
+};
+void declare_compiler_flags(CLI::App& app, CompilerFlags& flags);
+
+/// --threads, --bf16, --fp32, --backend and the compiler's flags, as every verb that runs a model has them.
 struct EngineFlags {
   int threads = 0;
   bool bf16 = false, fp32 = false;
   std::string backend = "cpu";
+  CompilerFlags compiler;
   [[nodiscard]] int thread_count() const;
   [[nodiscard]] runtime::Options runtime() const;
 };

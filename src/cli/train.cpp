@@ -23,6 +23,7 @@ struct Flags {
   data::ReadOptions read;
   std::string task = "classification", model, config_name, data, eval_split = "val", format = "auto", normalize = "none", backend = "cpu",
               tokenizer;
+  CompilerFlags compiler;
   bool json = false;
 };
 
@@ -107,7 +108,8 @@ int run(Flags& flags) {
   inputs.tokenizer = &tokenizer;
   inputs.train = &train_set;
   inputs.eval = has_eval ? &eval_set : nullptr;
-  inputs.backend = flags.backend;
+  inputs.options.backend = flags.backend;
+  flags.compiler.apply(inputs.options);
   inputs.stop = &stop;
   EngineFlags engine;
   engine.threads = static_cast<int>(flags.arguments.threads);
@@ -149,6 +151,7 @@ std::function<int()> declare_train(CLI::App& app) {
       ->capture_default_str();
   app.add_flag("--json", flags->json, "print the result as one JSON object");
   app.add_option("--config", "YAML file of flags; the command line wins")->type_name("FILE");
+  declare_compiler_flags(app, flags->compiler);
   declare_arguments(app, *flags);
   return [flags] { return run(*flags); };
 }

@@ -45,6 +45,12 @@ struct Options {
   std::function<void(const CompileReport&)> on_compiled;  // called by compile() once for each program
 };
 
+/// The same options for a program of that name.
+inline Options named(Options options, std::string program) {
+  options.program = std::move(program);
+  return options;
+}
+
 /// Names of the passes, in the order in which they run.
 inline constexpr std::array<std::string_view, 3> kPasses{"simplify", "fuse", "precision"};
 

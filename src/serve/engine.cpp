@@ -63,7 +63,7 @@ class Engine final : public Model {
     if (!report.initialised.empty())
       throw Error(ErrorKind::invalid_argument, "{}: the weights have no {}: this is not a fine-tuned classifier; run `muster train` first",
                   folder, report.initialised.front());
-    return {runtime::compile(models::build_classifier(config_), options.runtime, threads), parameters};
+    return {runtime::compile(models::build_classifier(config_), named(options.runtime, "infer"), threads), parameters};
   }
 
   models::ModelConfig config_;

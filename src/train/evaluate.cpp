@@ -51,7 +51,8 @@ void finish(Evaluation& e, const data::TokenizedDataset& dataset) {
 
 Evaluator::Evaluator(models::ModelConfig config, const models::Parameters& parameters, const runtime::Options& options, ThreadPool& threads)
     : config_(std::move(config)),
-      session_(std::make_unique<runtime::Session>(runtime::compile(models::build_classifier(config_), options, threads), parameters)) {}
+      session_(std::make_unique<runtime::Session>(runtime::compile(models::build_classifier(config_), named(options, "infer"), threads),
+                                                  parameters)) {}
 
 std::optional<Evaluation> Evaluator::run(const data::TokenizedDataset& dataset, int64_t batch_size, const std::atomic<bool>* stop) {
   const auto start = std::chrono::steady_clock::now();

@@ -36,7 +36,7 @@ AdamW::AdamW(const models::Parameters& parameters, const TrainingArguments& argu
     outputs_["v:" + name] = second_[name];
   }
   inputs_["scalars"] = Tensor(DType::f32, {4});
-  runtime::Options f32 = options;
+  runtime::Options f32 = named(options, "optimizer");
   f32.precision = runtime::Precision::f32;
   session_ = std::make_unique<runtime::Session>(runtime::compile(build_adamw(parameters, arguments), f32, threads), parameters);
 }

@@ -104,7 +104,7 @@ void Run::prepare_model() {
   const Isa isa = runtime::machine_isa();
   isa_ = name_of(isa);
   precision_ = runtime::resolve_precision(wanted_precision(arguments_), isa);
-  options_.backend = inputs_.backend;
+  options_ = inputs_.options;
   options_.precision = precision_.precision;
   options_.isa = isa;
   identity_ = identity_of(arguments_, inputs_.config, inputs_.parameters, train_,

@@ -59,8 +59,8 @@ uint64_t dropout_seed(uint64_t seed, int64_t step, int64_t batch_of_window) {
 
 ClassificationTask::ClassificationTask(const models::ModelConfig& config, const models::Parameters& parameters, double label_smoothing,
                                        const runtime::Options& options, ThreadPool& threads)
-    : session_(
-          std::make_unique<runtime::Session>(runtime::compile(build_training(config, label_smoothing), options, threads), parameters)) {
+    : session_(std::make_unique<runtime::Session>(
+          runtime::compile(build_training(config, label_smoothing), named(options, "train"), threads), parameters)) {
   for (const auto& slot : session_->signature().parameters) {
     gradients_[slot.name] = Tensor(DType::f32, parameters.find(slot.name)->second.shape());
     outputs_["grad:" + slot.name] = gradients_[slot.name];

@@ -13,6 +13,7 @@
 #include "data/dataset.h"
 #include "models/config.h"
 #include "models/weights.h"
+#include "runtime/compile.h"
 #include "text/tokenizer.h"
 #include "train/arguments.h"
 #include "train/record.h"
@@ -27,8 +28,8 @@ struct TrainInputs {
   std::string data_name;          // for the model card
   const text::Tokenizer* tokenizer = nullptr;
   const data::Dataset* train = nullptr;
-  const data::Dataset* eval = nullptr;  // null: no evaluation
-  std::string backend = "cpu";
+  const data::Dataset* eval = nullptr;           // null: no evaluation
+  runtime::Options options;                      // backend, compile cache, passes; precision follows the arguments
   const std::atomic<bool>* stop = nullptr;       // set by a signal: save a checkpoint after the current step and return
   std::function<void(const Record&)> on_record;  // of each log record, after it was written
 };
