@@ -1,5 +1,6 @@
 // What every backend offers: a graph in, an executable out. The implementations are in backend/ref (the oracle) and backend/cpu.
 #pragma once
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
@@ -37,12 +38,22 @@ graph::SymbolValues solve_symbols(const Signature& signature, const Bindings& io
 /// Called with the index of an output as soon as it is final, in the order in which outputs become so.
 using OnOutput = std::function<void(size_t output)>;
 
+/// When one step of a run began and ended.
+struct StepTime {
+  int32_t node = 0;
+  std::chrono::steady_clock::time_point begin, end;
+};
+
 /// A compiled program. Runs from one thread at a time; any batch shape.
 class Executable {
  public:
   virtual ~Executable() = default;
   [[nodiscard]] virtual const Signature& signature() const = 0;
   virtual void run(const Bindings& io, const OnOutput& on_output = {}) = 0;
+  /// What it runs: the graph after the passes.
+  [[nodiscard]] virtual const graph::Graph& graph() const = 0;
+  /// From now on each run appends its steps to `steps`, in order (a backend may have none to tell); null: no longer.
+  virtual void record(std::vector<StepTime>* steps) = 0;
 };
 
 struct CompileOptions {

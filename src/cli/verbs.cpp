@@ -10,6 +10,8 @@ const std::vector<Verb>& verbs() {
       {"serve", "answer predictions over HTTP", declare_serve},
       {"predict", "label texts, by a server or by a model folder", declare_predict},
       {"tokenize", "print ids, tokens and offsets of texts", declare_tokenize},
+      {"compile", "compile a model's programs ahead of time", declare_compile},
+      {"explain", "show where a model's time goes, step by step", declare_explain},
       {"doctor", "say what this machine is and what muster does on it", declare_doctor},
       {"completion", "print the completion script of a shell", declare_completion},
   };

@@ -26,6 +26,8 @@ std::function<int()> declare_package(CLI::App& app);
 std::function<int()> declare_serve(CLI::App& app);
 std::function<int()> declare_predict(CLI::App& app);
 std::function<int()> declare_tokenize(CLI::App& app);
+std::function<int()> declare_compile(CLI::App& app);
+std::function<int()> declare_explain(CLI::App& app);
 std::function<int()> declare_doctor(CLI::App& app);
 std::function<int()> declare_completion(CLI::App& app);
 

@@ -24,7 +24,7 @@ using cpu::Store;
 using llvm::BasicBlock;
 using llvm::Value;
 
-constexpr unsigned kUnroll = 4;           // vectors of one turn of the column loop, each with its own partial sums
+constexpr unsigned kUnroll = 2;           // vectors of one turn of the column loop, each with its own partial sums
 constexpr int64_t kTileMaskColumns = 32;  // room of a mask in an epilogue (matmul.h kMaxTileCols)
 
 class Lowering {
@@ -197,7 +197,7 @@ class Lowering {
       const bool sum = reductions[k]->to == Store::To::row_sum;
       const auto join = [&](Value* a, Value* c) { return sum ? b_.CreateFAdd(a, c) : math_.maximum(a, c); };
       reduced_[static_cast<size_t>(reductions[k]->slot)] =
-          over_lanes(join(join(sums[0][k], sums[1][k]), join(sums[2][k], sums[3][k])), join);
+          over_lanes(join(sums[0][k], sums[1][k]), join);
     }
   }
 

@@ -55,7 +55,7 @@ Object compile(std::span<const cpu::LoopNest> nests, Isa isa) {
   const auto machine = target_machine(isa);
   module.setTargetTriple(kTriple);
   module.setDataLayout(machine->createDataLayout());
-  for (const cpu::LoopNest& nest : nests) lower(nest, isa == Isa::avx2 ? 8 : 16, module);
+  for (const cpu::LoopNest& nest : nests) lower(nest, isa == Isa::avx2 ? 16 : 32, module);
   std::string problem;
   llvm::raw_string_ostream words(problem);
   if (llvm::verifyModule(module, &words)) throw std::runtime_error(problem);

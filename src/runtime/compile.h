@@ -90,6 +90,9 @@ class Session {
   /// Call after the parameters' values changed.
   void parameters_changed() { ++version_; }
   [[nodiscard]] const backend::Signature& signature() const { return executable_->signature(); }
+  /// As Executable's.
+  [[nodiscard]] const graph::Graph& graph() const { return executable_->graph(); }
+  void record(std::vector<backend::StepTime>* steps) { executable_->record(steps); }
 
  private:
   std::unique_ptr<backend::Executable> executable_;

@@ -172,6 +172,11 @@ struct Kernels {
   /// Softmax of each row; in place.
   void (*softmax)(const KernelContext&, DType, const void* x, void* out, int64_t rows, int64_t width);
 
+  // --- the machine itself
+  /// Independent multiply-adds in registers, fma_probe_flops operations a turn: what a core can do at most. The sum keeps them alive.
+  float (*fma_probe)(int64_t turns);
+  int64_t fma_probe_flops;
+
   // --- rows
   /// out[i] = table[ids[i]]; table: [V, width], out: [n, width].
   void (*gather_rows)(const KernelContext&, DType, const void* table, const int32_t* ids, void* out, int64_t n, int64_t width);

@@ -73,7 +73,12 @@ void Program::run(const Bindings& io, const backend::OnOutput& on_output) {
     }
   }
   for (int32_t n = 0; n < static_cast<int32_t>(graph_.nodes.size()); ++n) {
-    if (!layout_.skip[static_cast<size_t>(n)]) step(run, n);
+    if (!layout_.skip[static_cast<size_t>(n)]) {
+      backend::StepTime time{n, {}, {}};
+      if (steps_ != nullptr) time.begin = std::chrono::steady_clock::now();
+      step(run, n);
+      if (steps_ != nullptr) time.end = std::chrono::steady_clock::now(), steps_->push_back(time);
+    }
     for (const Layout::Copy& copy : layout_.copies) {
       if (copy.after != n) continue;
       const TensorView& out = io.outputs[static_cast<size_t>(copy.output)];

@@ -22,6 +22,8 @@ class Program final : public backend::Executable {
 
   [[nodiscard]] const backend::Signature& signature() const override { return signature_; }
   void run(const backend::Bindings& io, const backend::OnOutput& on_output) override;
+  [[nodiscard]] const graph::Graph& graph() const override { return graph_; }
+  void record(std::vector<backend::StepTime>* steps) override { steps_ = steps; }
 
  private:
   struct Run;  // one run's pointers and sizes (steps.cpp)
@@ -49,7 +51,7 @@ class Program final : public backend::Executable {
   MemoryPlan plan_;
   graph::SymbolValues planned_{1, -1, -1, -1};
   Buffer arena_;
-  std::vector<Shape> shapes_scratch_;
+  std::vector<backend::StepTime>* steps_ = nullptr;
 
   /// Regions as scheduled, with their functions.
   struct Region {

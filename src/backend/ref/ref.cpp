@@ -146,6 +146,8 @@ class RefExecutable final : public backend::Executable {
   }
 
   [[nodiscard]] const backend::Signature& signature() const override { return signature_; }
+  [[nodiscard]] const Graph& graph() const override { return graph_; }
+  void record(std::vector<backend::StepTime>*) override {}  // its times say nothing
 
   void run(const backend::Bindings& io, const backend::OnOutput& on_output) override {
     const SymbolValues symbols = backend::solve_symbols(signature_, io);

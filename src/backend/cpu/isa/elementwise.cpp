@@ -145,4 +145,16 @@ void dropout(const Context& context, DType dtype, const Dropout& mask, const voi
   });
 }
 
+float fma_probe(int64_t turns) {
+  VecF sums[kProbeChains];
+  for (int i = 0; i < kProbeChains; ++i) sums[i] = splat(static_cast<float>(i));
+  const VecF a = splat(0.999f), b = splat(0.001f);
+  for (int64_t t = 0; t < turns; ++t)
+#pragma GCC unroll 16
+    for (int i = 0; i < kProbeChains; ++i) sums[i] = fma(sums[i], a, b);
+  VecF total{};
+  for (const VecF& s : sums) total += s;
+  return sum(total);
+}
+
 }  // namespace muster::cpu::MUSTER_ISA_NAMESPACE

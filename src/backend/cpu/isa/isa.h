@@ -31,6 +31,8 @@ void attention_grad(const Context&, const AttentionGrad&);
 void cross_entropy(const Context&, const CrossEntropy&);
 void cross_entropy_grad(const Context&, const CrossEntropyGrad&);
 void softmax(const Context&, DType, const void* x, void* out, int64_t rows, int64_t width);
+inline constexpr int kProbeChains = 12;
+float fma_probe(int64_t turns);
 void gather_rows(const Context&, DType, const void* table, const int32_t* ids, void* out, int64_t n, int64_t width);
 void scatter_add_rows(const Context&, DType, const void* rows, const int32_t* ids, float* table, int64_t n, int64_t width);
 void column_sum(const Context&, DType, const void* x, float* out, int64_t rows, int64_t width, bool accumulate);

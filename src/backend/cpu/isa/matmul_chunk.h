@@ -58,7 +58,8 @@ class ChunkLoop {
   void tile(int64_t row, int rows, int64_t col, int64_t slot, int panels, int64_t block) {
     const int64_t cols = std::min<int64_t>(int64_t{kCols} * panels, p_.n - col * kCols);
     const bool first = block == 0, last = block + 1 >= blocks_;
-    const bool direct = p_.epilogue.function == nullptr && p_.c.dtype == DType::f32 && cols == int64_t{kCols} * panels && (Kernel::kExactRows || rows == kRows);
+    const bool direct = p_.epilogue.function == nullptr && p_.c.dtype == DType::f32 && cols == int64_t{kCols} * panels &&
+                        (Kernel::kExactRows || rows == kRows);
     // Between K blocks the sums wait in C itself or, where that is narrower or cut off, in scratch; f32 both, so nothing is lost.
     const int64_t row_panels = range_.row_end - range_.row_begin;
     const int64_t place = blocks_ > 1 ? slot * row_panels + row - range_.row_begin : 0;

@@ -61,14 +61,10 @@ struct Tile {
   template <typename T>
   void finish_as(const float* t, int64_t stride, int64_t col, int cols) const {
     switch (epilogue.activation) {
-      case Activation::none:
-        return write<T, Activation::none>(t, stride, col, cols);
-      case Activation::gelu:
-        return write<T, Activation::gelu>(t, stride, col, cols);
-      case Activation::gelu_tanh:
-        return write<T, Activation::gelu_tanh>(t, stride, col, cols);
-      case Activation::tanh:
-        return write<T, Activation::tanh>(t, stride, col, cols);
+      case Activation::none: return write<T, Activation::none>(t, stride, col, cols);
+      case Activation::gelu: return write<T, Activation::gelu>(t, stride, col, cols);
+      case Activation::gelu_tanh: return write<T, Activation::gelu_tanh>(t, stride, col, cols);
+      case Activation::tanh: return write<T, Activation::tanh>(t, stride, col, cols);
     }
   }
 

@@ -1,5 +1,6 @@
 // The table of this instruction-set level.
 #include "backend/cpu/isa/isa.h"
+#include "backend/cpu/vec.h"
 
 namespace muster::cpu::MUSTER_ISA_NAMESPACE {
 
@@ -20,6 +21,8 @@ const Kernels& table() {
       .cross_entropy = cross_entropy,
       .cross_entropy_grad = cross_entropy_grad,
       .softmax = softmax,
+      .fma_probe = fma_probe,
+      .fma_probe_flops = kProbeChains * kLanes * 2,
       .gather_rows = gather_rows,
       .scatter_add_rows = scatter_add_rows,
       .column_sum = column_sum,

@@ -1,0 +1,22 @@
+#include "cli/program_of.h"
+
+#include "core/error.h"
+#include "models/classifier.h"
+#include "train/task.h"
+
+namespace muster::cli {
+
+std::vector<NamedProgram> programs_of(const models::ModelConfig& config, const std::string& task, bool train, double label_smoothing) {
+  if (task != "classification") throw Error(ErrorKind::usage, "--task {}: have classification", task);
+  std::vector<NamedProgram> programs;
+  programs.push_back({"infer", models::build_classifier(config)});
+  if (train) programs.push_back({"train", train::build_training(config, label_smoothing)});
+  return programs;
+}
+
+models::ModelConfig config_of(const std::string& model, const std::string& config_name) {
+  if (model.empty() == config_name.empty()) throw Error(ErrorKind::usage, "give either --model FOLDER or --config_name NAME");
+  return model.empty() ? models::named_config(config_name) : models::read_config(model);
+}
+
+}  // namespace muster::cli

@@ -1,0 +1,23 @@
+// The programs of a model as the verbs `compile` and `explain` name them: the same graphs that train, eval, predict and serve build.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "graph/graph.h"
+#include "models/config.h"
+
+namespace muster::cli {
+
+struct NamedProgram {
+  std::string name;  // infer, train
+  graph::Graph graph;
+};
+
+/// `train`: the training program too. Labels are the config's.
+/// Throws Error(usage) for an unknown task.
+std::vector<NamedProgram> programs_of(const models::ModelConfig& config, const std::string& task, bool train, double label_smoothing);
+
+/// A model folder's config, or a named one (--config_name). Throws Error(usage) unless exactly one is given.
+models::ModelConfig config_of(const std::string& model, const std::string& config_name);
+
+}  // namespace muster::cli
