@@ -196,8 +196,7 @@ class Lowering {
     for (size_t k = 0; k < reductions.size(); ++k) {
       const bool sum = reductions[k]->to == Store::To::row_sum;
       const auto join = [&](Value* a, Value* c) { return sum ? b_.CreateFAdd(a, c) : math_.maximum(a, c); };
-      reduced_[static_cast<size_t>(reductions[k]->slot)] =
-          over_lanes(join(sums[0][k], sums[1][k]), join);
+      reduced_[static_cast<size_t>(reductions[k]->slot)] = over_lanes(join(sums[0][k], sums[1][k]), join);
     }
   }
 
