@@ -9,6 +9,8 @@ find_package(CURL REQUIRED)                                         # HTTP clien
 find_package(Boost 1.81 REQUIRED)                                   # Beast + Asio: HTTP server (headers only)
 find_package(LibArchive REQUIRED)                                   # model.tar.gz
 find_package(PkgConfig REQUIRED)
+pkg_check_modules(hdf5 REQUIRED IMPORTED_TARGET hdf5-serial)         # shards of pre-training data
+add_library(hdf5::hdf5 ALIAS PkgConfig::hdf5)
 pkg_check_modules(utf8proc REQUIRED IMPORTED_TARGET libutf8proc)    # Unicode: categories, NFD, case (tokenizers)
 find_path(LLVM_INCLUDE_DIRS llvm/IR/IRBuilder.h PATHS /usr/lib/llvm-19/include NO_DEFAULT_PATH REQUIRED)  # machine code of fused regions:
 find_library(LLVM_LIBRARY LLVM-19 PATHS /usr/lib/llvm-19/lib NO_DEFAULT_PATH REQUIRED)                # one lowering for every ISA; in the

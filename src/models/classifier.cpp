@@ -45,6 +45,9 @@ graph::Value loss_of(graph::Builder& b, const ModelConfig& config, const Classif
 }  // namespace
 
 graph::Graph build_classifier(const ModelConfig& config, const ClassifierOptions& options) {
+  if (config.head != Head::classification)
+    throw Error(ErrorKind::invalid_argument, "the model is a {}, not a classifier: run `muster train --task classification` from it first",
+                architecture_of(config));
   const DropoutRates rates = rates_of(config, options);
   graph::Graph graph;
   graph::Builder b(graph);

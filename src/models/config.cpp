@@ -179,6 +179,14 @@ std::vector<std::string> read_id2label(const Keys& keys, const Json& map) {
   return labels;
 }
 
+void read_head(const Keys& keys, ModelConfig& c) {
+  const Json* list = keys.find("architectures");
+  if (list == nullptr || !list->is_array() || list->empty() || !list->front().is_string()) return;
+  const auto name = list->front().get<std::string>();
+  if (name.ends_with("ForMaskedLM")) c.head = Head::masked_lm;
+  if (name.ends_with("ForPreTraining")) c.head = Head::pretraining;
+}
+
 void read_task(const Keys& keys, ModelConfig& c) {
   const int64_t count = keys.integer("num_labels", 2, 1, kMaxLabels);
   if (const Json* map = keys.find("id2label")) {
@@ -212,6 +220,7 @@ ModelConfig parse_config(std::string_view text, const std::string& path) {
   read_type(keys, config);
   read_sizes(keys, config);
   read_numerics(keys, config);
+  read_head(keys, config);
   read_task(keys, config);
   config.json = text;
   return config;

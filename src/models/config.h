@@ -14,6 +14,10 @@ enum class Activation { gelu, gelu_tanh, relu };
 /// single_label: softmax over the labels. The other two can be run (logits) but not trained.
 enum class ProblemType { single_label, multi_label, regression };
 
+/// What stands on the encoder. masked_lm: a word for each masked position; pretraining: that and whether the second segment follows the
+/// first.
+enum class Head { classification, masked_lm, pretraining };
+
 /// Above it a dropout would leave next to nothing, and its scale grow without bound.
 inline constexpr double kMaxDropout = 0.99;
 
@@ -34,6 +38,7 @@ struct ModelConfig {
   double classifier_dropout = 0.1;
   double layer_norm_eps = 1e-12;
   double initializer_range = 0.02;
+  Head head = Head::classification;  // by the first of "architectures": *ForMaskedLM, *ForPreTraining, else classification
   ProblemType problem_type = ProblemType::single_label;
   std::vector<std::string> labels{"LABEL_0", "LABEL_1"};  // id2label in the order of the logits
   std::string json;                                       // the file as it was read, so that keys we do not know survive; empty: made here
@@ -64,11 +69,11 @@ std::string to_json(const ModelConfig& config);
 /// Writes folder/config.json atomically. Throws Error(io).
 void write_config(const std::string& folder, const ModelConfig& config);
 
-/// For training from scratch: tiny (2 x 128), minilm (6 x 384), bert-base, roberta-base, distilbert-base.
+/// For training from scratch: tiny (2 x 128), minilm (6 x 384), bert-base, bert-large, roberta-base, distilbert-base.
 /// Throws Error(usage) that lists the names.
 ModelConfig named_config(std::string_view name);
 
-/// "BertForSequenceClassification" and its kin.
+/// "BertForSequenceClassification", "RobertaForMaskedLM" and their kin.
 std::string architecture_of(const ModelConfig& config);
 /// "bert", "roberta" or "distilbert": prefix of the encoder's tensor names.
 std::string_view prefix_of(Family family);

@@ -57,6 +57,10 @@ Json made_here(const ModelConfig& c) {
 
 void rewrite(Json& json, const ModelConfig& c) {
   json["architectures"] = Json::array({architecture_of(c)});
+  // Transformers renamed torch_dtype to dtype and reads both; older versions know only the first.
+  if (json.contains("dtype")) json["dtype"] = "float32";
+  if (json.contains("torch_dtype") || !json.contains("dtype")) json["torch_dtype"] = "float32";
+  if (c.head != Head::classification) return;
   Json id2label = Json::object(), label2id = Json::object();
   for (size_t i = 0; i < c.labels.size(); ++i) {
     id2label[std::to_string(i)] = c.labels[i];
@@ -67,9 +71,6 @@ void rewrite(Json& json, const ModelConfig& c) {
   for (const char* key : {"num_labels", "_num_labels"})
     if (json.contains(key)) json[key] = c.num_labels();
   json["problem_type"] = name_of(c.problem_type);
-  // Transformers renamed torch_dtype to dtype and reads both; older versions know only the first.
-  if (json.contains("dtype")) json["dtype"] = "float32";
-  if (json.contains("torch_dtype") || !json.contains("dtype")) json["torch_dtype"] = "float32";
 }
 
 }  // namespace
@@ -83,6 +84,7 @@ void set_labels(ModelConfig& config, std::vector<std::string> labels) {
     if (!seen.insert(labels[i]).second) throw Error(ErrorKind::invalid_argument, "label \"{}\" is given twice", labels[i]);
   }
   config.labels = std::move(labels);
+  config.head = Head::classification;
   config.problem_type = ProblemType::single_label;
 }
 
@@ -112,8 +114,11 @@ ModelConfig named_config(std::string_view name) {
   } else if (name == "distilbert-base") {
     c.family = Family::distilbert, c.model_type = "distilbert";
     c.layers = 6, c.type_vocab_size = 0, c.classifier_dropout = 0.2;
+  } else if (name == "bert-large") {
+    c.hidden_size = 1024, c.layers = 24, c.heads = 16, c.intermediate_size = 4096;
   } else if (name != "bert-base") {
-    throw Error(ErrorKind::usage, "no model config named {}; there are tiny, minilm, bert-base, roberta-base and distilbert-base", name);
+    throw Error(ErrorKind::usage,
+                "no model config named {}; there are tiny, minilm, bert-base, bert-large, roberta-base and distilbert-base", name);
   }
   return c;
 }
@@ -124,6 +129,11 @@ std::string architecture_of(const ModelConfig& config) {
   if (config.family == Family::roberta) stem = "Roberta";
   if (config.model_type == "xlm-roberta") stem = "XLMRoberta";
   if (config.model_type == "camembert") stem = "Camembert";
+  switch (config.head) {
+    case Head::classification: break;
+    case Head::masked_lm: return std::string(stem) + "ForMaskedLM";
+    case Head::pretraining: return std::string(stem) + "ForPreTraining";
+  }
   return std::string(stem) + "ForSequenceClassification";
 }
 

@@ -8,6 +8,7 @@ namespace {
 /// Names of one family's tensors, relative to its prefix where they start with "$".
 struct Names {
   const char *layer, *query, *key, *value, *attention_out, *attention_norm, *up, *down, *output_norm, *head_dense, *head_out;
+  const char *mlm_dense, *mlm_norm, *mlm_bias;
 };
 const Names& names_of(Family family) {
   static constexpr Names kBert{"$encoder.layer.",
@@ -20,13 +21,20 @@ const Names& names_of(Family family) {
                                "output.dense",
                                "output.LayerNorm",
                                "$pooler.dense",
-                               "classifier"};
-  static constexpr Names kRoberta{"$encoder.layer.",        "attention.self.query",       "attention.self.key", "attention.self.value",
-                                  "attention.output.dense", "attention.output.LayerNorm", "intermediate.dense", "output.dense",
-                                  "output.LayerNorm",       "classifier.dense",           "classifier.out_proj"};
-  static constexpr Names kDistil{"$transformer.layer.", "attention.q_lin", "attention.k_lin", "attention.v_lin",
-                                 "attention.out_lin",   "sa_layer_norm",   "ffn.lin1",        "ffn.lin2",
-                                 "output_layer_norm",   "pre_classifier",  "classifier"};
+                               "classifier",
+                               "cls.predictions.transform.dense",
+                               "cls.predictions.transform.LayerNorm",
+                               "cls.predictions.bias"};
+  static constexpr Names kRoberta{"$encoder.layer.",        "attention.self.query",
+                                  "attention.self.key",     "attention.self.value",
+                                  "attention.output.dense", "attention.output.LayerNorm",
+                                  "intermediate.dense",     "output.dense",
+                                  "output.LayerNorm",       "classifier.dense",
+                                  "classifier.out_proj",    "lm_head.dense",
+                                  "lm_head.layer_norm",     "lm_head.bias"};
+  static constexpr Names kDistil{"$transformer.layer.", "attention.q_lin", "attention.k_lin",  "attention.v_lin",     "attention.out_lin",
+                                 "sa_layer_norm",       "ffn.lin1",        "ffn.lin2",         "output_layer_norm",   "pre_classifier",
+                                 "classifier",          "vocab_transform", "vocab_layer_norm", "vocab_projector.bias"};
   switch (family) {
     case Family::bert: return kBert;
     case Family::roberta: return kRoberta;
@@ -49,9 +57,9 @@ class Table {
     add(name + ".weight", {out, in}, with(tensors, ".weight"), head);
     add(name + ".bias", {out}, with(tensors, ".bias"), head);
   }
-  void add_norm(const std::string& name, int64_t width, const std::string& tensor) {
-    add(name + ".weight", {width}, {tensor + ".weight"});
-    add(name + ".bias", {width}, {tensor + ".bias"});
+  void add_norm(const std::string& name, int64_t width, const std::string& tensor, bool head = false) {
+    add(name + ".weight", {width}, {tensor + ".weight"}, head);
+    add(name + ".bias", {width}, {tensor + ".bias"}, head);
   }
 
   std::vector<ParameterInfo> rows;
@@ -85,8 +93,19 @@ std::vector<ParameterInfo> parameter_table(const ModelConfig& config) {
     table.add_dense(engine + "down", width, config.intermediate_size, {file + n.down});
     table.add_norm(engine + "output_norm", width, file + n.output_norm);
   }
-  table.add_dense("head.dense", width, width, {n.head_dense}, true);
-  table.add_dense("head.out", config.num_labels(), width, {n.head_out}, true);
+  if (config.head == Head::classification) {
+    table.add_dense("head.dense", width, width, {n.head_dense}, true);
+    table.add_dense("head.out", config.num_labels(), width, {n.head_out}, true);
+    return std::move(table.rows);
+  }
+  // The decoder is the word table itself (tied), with a bias of its own.
+  table.add_dense("mlm.dense", width, width, {n.mlm_dense}, true);
+  table.add_norm("mlm.norm", width, n.mlm_norm, true);
+  table.add("mlm.bias", {config.vocab_size}, {n.mlm_bias}, true);
+  if (config.head == Head::pretraining) {
+    table.add_dense("pooler", width, width, {"$pooler.dense"}, true);
+    table.add_dense("nsp", 2, width, {"cls.seq_relationship"}, true);
+  }
   return std::move(table.rows);
 }
 

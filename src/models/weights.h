@@ -15,7 +15,8 @@ namespace muster::models {
 
 /// Engine name -> f32 tensor: what runtime::Session and the optimizer work on.
 ///   embeddings.{word,position,type}.weight, embeddings.norm.*; per layer N: layer.N.qkv.* ([3H, H], q over k over v), .attention_out.*,
-///   .attention_norm.*, .up.*, .down.*, .output_norm.*; head.dense.*, head.out.*   (* = weight, bias)
+///   .attention_norm.*, .up.*, .down.*, .output_norm.*; head.dense.*, head.out.*   (* = weight, bias);
+///   of masked language models instead of head.*: mlm.dense.*, mlm.norm.*, mlm.bias [V], and of pre-training models pooler.*, nsp.*
 using Parameters = std::map<std::string, Tensor, std::less<>>;
 
 /// One parameter of the engine and the tensors of the file it is made of (stacked along the first axis when several).
