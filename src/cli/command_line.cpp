@@ -86,6 +86,11 @@ std::vector<std::string> canonical_arguments(int argc, char** argv) {
     arguments.erase(arguments.begin());
     arguments.emplace_back("--help");
   }
+  // Verbs of two words.
+  if (arguments.size() > 1 && (arguments[0] == "data" || arguments[0] == "tokenizer") && !arguments[1].starts_with("-")) {
+    arguments[0] += "-" + arguments[1];
+    arguments.erase(arguments.begin() + 1);
+  }
   if (!arguments.empty()) arguments.insert(arguments.begin() + 1, from_file.begin(), from_file.end());  // after the verb
   return arguments;
 }

@@ -7,7 +7,7 @@ namespace muster::cli {
 
 /// argv without the program's name, in order: `--some-flag[=v]` becomes `--some_flag[=v]` (values are left alone), and `--config FILE`
 /// is replaced by the flags of that YAML file, put before the others of the verb so that the command line wins.
-/// `help` and `help VERB` become `--help` and `VERB --help`.
+/// `help` and `help VERB` become `--help` and `VERB --help`; `data prepare` becomes the verb `data-prepare`, `tokenizer train` likewise.
 /// A YAML key is a flag's name; true and false are switches, a list becomes a comma-separated value.
 /// Throws Error(usage|not_found|corrupt) naming file and line.
 std::vector<std::string> canonical_arguments(int argc, char** argv);
