@@ -133,6 +133,8 @@ int64_t shard_rows(const std::string& path) {
   return file.shape("input_ids")[0];
 }
 
+bool has_next_labels(const std::string& path) { return Hdf5File(path).has("next_sentence_labels"); }
+
 Shard read_shard(const std::string& path, int64_t vocab_size) { return Reader(path, vocab_size).run(); }
 
 void write_shard(const Shard& shard) {

@@ -44,6 +44,9 @@ struct Shard {
 /// Rows of a shard without reading it. Throws Error(not_found|corrupt) naming the file.
 int64_t shard_rows(const std::string& path);
 
+/// Whether a shard has next-sentence labels.
+bool has_next_labels(const std::string& path);
+
 /// Reads and checks a shard: sizes that agree, a mask of ones and then zeros, ids below vocab_size (0: not checked), segments 0 or 1,
 /// positions rising inside the row, labels 0 or 1. Throws Error(corrupt) naming file, table and row (counted from 0).
 Shard read_shard(const std::string& path, int64_t vocab_size = 0);

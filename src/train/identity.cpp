@@ -38,7 +38,7 @@ std::string fingerprint(const data::TokenizedDataset& dataset) {
 }
 
 Identity identity_of(const TrainingArguments& arguments, const models::ModelConfig& config, const models::Parameters& parameters,
-                     const data::TokenizedDataset& train, const std::string& precision, const std::string& isa) {
+                     int64_t rows, const std::string& data, const std::string& precision, const std::string& isa) {
   Identity id;
   for (const ArgumentInfo& info : argument_table())
     if (info.changes_result) id[info.name] = argument_text(arguments, info.name);
@@ -46,8 +46,8 @@ Identity identity_of(const TrainingArguments& arguments, const models::ModelConf
   id["data_seed"] = std::to_string(arguments.data_seed.value_or(arguments.seed));
   id["model config"] = "sha256:" + storage::sha256_hex(models::to_json(config));
   id["starting weights"] = fingerprint(parameters);
-  id["training rows"] = std::to_string(train.rows());
-  id["training data"] = fingerprint(train);
+  id["training rows"] = std::to_string(rows);
+  id["training data"] = data;
   id["precision"] = precision;
   id["instruction set"] = isa;
   return id;

@@ -14,9 +14,9 @@ namespace muster::train {
 /// By name: each argument that changes the result, "model" (config and starting weights), "training data", "precision", "instruction set".
 using Identity = std::map<std::string, std::string>;
 
-/// `parameters`: before training. precision, isa: as resolved on this machine.
+/// `parameters`: before training. data: fingerprint of the training data. precision, isa: as resolved on this machine.
 Identity identity_of(const TrainingArguments& arguments, const models::ModelConfig& config, const models::Parameters& parameters,
-                     const data::TokenizedDataset& train, const std::string& precision, const std::string& isa);
+                     int64_t rows, const std::string& data, const std::string& precision, const std::string& isa);
 
 /// SHA-256 over the names, shapes and bytes of all parameters.
 std::string fingerprint(const models::Parameters& parameters);

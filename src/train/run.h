@@ -6,21 +6,18 @@
 #include <optional>
 #include <string>
 
-#include "data/loader.h"
 #include "runtime/compile.h"
 #include "storage/file.h"
-#include "train/evaluate.h"
 #include "train/identity.h"
 #include "train/metrics_log.h"
+#include "train/objective.h"
 #include "train/optimizer.h"
 #include "train/output.h"
 #include "train/progress.h"
 #include "train/schedule.h"
 #include "train/state.h"
-#include "train/task.h"
 #include "train/tensorboard.h"
 #include "train/trainer.h"
-#include "train/used_rows.h"
 
 namespace muster::train {
 
@@ -54,7 +51,7 @@ class Run {
   void save();
   void record(Record record);
   /// Throws Error(invalid_argument) naming step, epoch and rows when the number is not finite.
-  void need_finite(double value, std::string_view what, const Window& window) const;
+  void need_finite(double value, std::string_view what) const;
   [[nodiscard]] bool due(Strategy strategy, int64_t every) const;
   [[nodiscard]] double epoch() const { return static_cast<double>(state_.global_step) / static_cast<double>(plan_.steps_per_epoch); }
   [[nodiscard]] TrainResult result(Outcome outcome) const;
@@ -67,22 +64,21 @@ class Run {
   runtime::Options options_;
   runtime::PrecisionChoice precision_;
   std::string isa_;
-  data::TokenizedDataset train_, eval_;
-  std::unique_ptr<data::Loader> loader_;
-  std::vector<double> class_weights_;
+  std::unique_ptr<Objective> objective_;
   BestMetric metric_;
   Plan plan_;
   Identity identity_;
   TrainState state_;
-  std::unique_ptr<UsedRows> used_rows_;  // what the steps train; inputs_.parameters, the whole model, follow before they are read
-  std::unique_ptr<ClassificationTask> task_;
   std::unique_ptr<AdamW> optimizer_;
-  std::unique_ptr<Evaluator> evaluator_;
   std::unique_ptr<MetricsLog> log_;
   std::unique_ptr<EventWriter> events_;
   std::unique_ptr<Progress> progress_;
 
   double last_grad_norm_ = 0, last_learning_rate_ = 0;
+  Scalars parts_since_log_;  // sums of what the loss is made of, since the last log line of this session
+  int64_t parts_steps_ = 0;
+  int64_t logged_tokens_ = 0, logged_samples_ = 0;  // of the state at the last log line
+  std::chrono::steady_clock::time_point logged_;
   int64_t saved_step_ = -1;                                        // of the newest checkpoint of this session
   int64_t first_step_ = 0, first_tokens_ = 0, first_samples_ = 0;  // where this session began: rates count from there
   std::chrono::steady_clock::time_point start_;

@@ -6,6 +6,7 @@
 #include "core/log.h"
 #include "runtime/backends.h"
 #include "train/checkpoint.h"
+#include "train/metrics.h"
 #include "train/run.h"
 
 namespace muster::train {
@@ -13,35 +14,6 @@ namespace {
 
 runtime::Precision wanted_precision(const TrainingArguments& a) {
   return a.bf16 ? runtime::Precision::bf16 : a.fp32 ? runtime::Precision::f32 : runtime::Precision::automatic;
-}
-
-/// --max_seq_length, no longer than the position table and what the tokenizer's folder says.
-int sequence_length(const TrainingArguments& a, const models::ModelConfig& config, const text::Tokenizer& tokenizer) {
-  int64_t length =
-      std::min(config.max_tokens(), static_cast<int64_t>(tokenizer.model_max_length().value_or(std::numeric_limits<int>::max())));
-  if (a.max_seq_length > length) log_warning("--max_seq_length {} is more than the model takes: {} is used", a.max_seq_length, length);
-  if (a.max_seq_length > 0) length = std::min(length, a.max_seq_length);
-  const int least = tokenizer.special_tokens_added() + 1;
-  if (length < least)
-    throw Error(ErrorKind::usage, "--max_seq_length {}: needs at least {} for the special tokens and one more", length, least);
-  return static_cast<int>(length);
-}
-
-void check_data(const TrainInputs& in) {
-  MUSTER_ASSERT(in.tokenizer && in.train);
-  if (in.train->size() == 0) throw Error(ErrorKind::invalid_argument, "the training data has no rows");
-  if (!in.train->has_labels()) throw Error(ErrorKind::invalid_argument, "the training data has no labels");
-  if (in.eval && !in.eval->has_labels()) throw Error(ErrorKind::invalid_argument, "the evaluation data has no labels");
-  for (const data::Dataset* dataset : {in.train, in.eval}) {
-    if (!dataset) continue;
-    for (size_t row = 0; row < dataset->labels.size(); ++row)
-      if (dataset->labels[row] >= in.config.num_labels())
-        throw Error(ErrorKind::invalid_argument, "{}: label {}, but the model has {} labels", dataset->where(row), dataset->labels[row],
-                    in.config.num_labels());
-  }
-  if (in.tokenizer->vocab_size() > in.config.vocab_size)
-    throw Error(ErrorKind::invalid_argument, "the tokenizer has {} tokens, the model's embedding table {}: they do not belong together",
-                in.tokenizer->vocab_size(), in.config.vocab_size);
 }
 
 void check_metric(const BestMetric& metric) {
@@ -62,25 +34,12 @@ Run::Run(TrainingArguments arguments, TrainInputs inputs, ThreadPool& threads)
       threads_(threads),
       metric_(best_metric(arguments_)),
       start_(std::chrono::steady_clock::now()) {
-  validate(arguments_, inputs_.eval != nullptr);
-  check_data(inputs_);
-  check_metric(metric_);
-  class_weights_ = class_weights(arguments_, inputs_.train->labels, inputs_.config.num_labels());
+  validate(arguments_, inputs_.pretraining ? !inputs_.pretraining->eval_shards.files.empty() : inputs_.eval != nullptr);
+  if (!inputs_.pretraining) check_metric(metric_);
+  objective_ = make_objective(arguments_, inputs_, threads_);
   output_lock_.emplace(prepare_output(arguments_));
 
-  const int length = sequence_length(arguments_, inputs_.config, *inputs_.tokenizer);
-  train_ = data::tokenize(*inputs_.train, *inputs_.tokenizer, length, threads_);
-  if (arguments_.eval_strategy != Strategy::no) eval_ = data::tokenize(*inputs_.eval, *inputs_.tokenizer, length, threads_);
-  if (train_.truncated > 0)
-    log_info("{} of {} training texts are longer than {} tokens and were cut", train_.truncated, train_.rows(), length);
-
-  data::LoaderOptions loader;
-  loader.batch_size = arguments_.per_device_train_batch_size;
-  loader.group_by_length = arguments_.group_by_length;
-  loader.drop_last = arguments_.dataloader_drop_last;
-  loader.seed = static_cast<uint64_t>(arguments_.data_seed.value_or(arguments_.seed));
-  loader_ = std::make_unique<data::Loader>(train_, loader);
-  plan_ = plan_steps(arguments_, loader_->batches_per_epoch());
+  plan_ = plan_steps(arguments_, objective_->batches_per_epoch());
 
   prepare_model();
   resume();
@@ -92,7 +51,8 @@ Run::Run(TrainingArguments arguments, TrainInputs inputs, ThreadPool& threads)
   events_->text("args", "| argument | value |\n|---|---|\n" + text);
   events_->text("model_config", "    " + models::to_json(inputs_.config));
   progress_ = std::make_unique<Progress>(first_step_, plan_.total_steps);
-  start_ = std::chrono::steady_clock::now();
+  logged_ = start_ = std::chrono::steady_clock::now();
+  logged_tokens_ = state_.tokens_seen, logged_samples_ = state_.samples_seen;
 }
 
 void Run::prepare_model() {
@@ -107,13 +67,10 @@ void Run::prepare_model() {
   options_ = inputs_.options;
   options_.precision = precision_.precision;
   options_.isa = isa;
-  identity_ = identity_of(arguments_, inputs_.config, inputs_.parameters, train_,
+  identity_ = identity_of(arguments_, inputs_.config, inputs_.parameters, objective_->samples(), objective_->data_fingerprint(),
                           precision_.precision == runtime::Precision::bf16 ? "bf16" : "f32", isa_);
-  used_rows_ = std::make_unique<UsedRows>(train_, config, inputs_.parameters);
-  task_ = std::make_unique<ClassificationTask>(used_rows_->config(), used_rows_->parameters(), arguments_.label_smoothing_factor, options_,
-                                               threads_);
-  optimizer_ = std::make_unique<AdamW>(used_rows_->parameters(), arguments_, options_, threads_);
-  if (arguments_.eval_strategy != Strategy::no) evaluator_ = std::make_unique<Evaluator>(config, inputs_.parameters, options_, threads_);
+  objective_->compile(config, options_);
+  optimizer_ = std::make_unique<AdamW>(objective_->parameters(), arguments_, options_, threads_);
 }
 
 void Run::resume() {
@@ -134,9 +91,7 @@ void Run::resume() {
                 found->folder, isa->second, isa_);
   load_weights(found->folder, inputs_.config, inputs_.parameters);
   load_moments(found->folder, optimizer_->first_moments(), optimizer_->second_moments());
-  used_rows_->read_again();
-  task_->parameters_changed();
-  if (evaluator_) evaluator_->parameters_changed();
+  objective_->read_again();
   state_ = found->state;
   saved_step_ = first_step_ = state_.global_step;
   first_tokens_ = state_.tokens_seen;
@@ -149,9 +104,10 @@ void Run::banner() const {
   for (const auto& [name, tensor] : inputs_.parameters) parameters += tensor.elements();
   const TrainingArguments& a = arguments_;
   log_info("***** training *****");
-  log_info("  examples = {}{}", train_.rows(), inputs_.eval ? fmt::format(", for evaluation = {}", inputs_.eval->size()) : "");
-  log_info("  epochs = {}, batch size = {}, gradient accumulation = {}, in all {} texts a step", plan_.epochs,
-           a.per_device_train_batch_size, a.gradient_accumulation_steps, a.per_device_train_batch_size * a.gradient_accumulation_steps);
+  log_info("  {}", objective_->describe_data());
+  log_info("  epochs = {}, batch size = {}, gradient accumulation = {}, in all {} {} a step", plan_.epochs, a.per_device_train_batch_size,
+           a.gradient_accumulation_steps, a.per_device_train_batch_size * a.gradient_accumulation_steps,
+           inputs_.pretraining ? "sequences" : "texts");
   log_info("  optimizer steps = {}{}, {} of them warm-up", plan_.total_steps, first_step_ > 0 ? fmt::format(" ({} done)", first_step_) : "",
            plan_.warmup_steps);
   log_info("  trainable parameters = {}", parameters);

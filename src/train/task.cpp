@@ -8,11 +8,7 @@
 
 namespace muster::train {
 
-graph::Graph build_training(const models::ModelConfig& config, double label_smoothing) {
-  models::ClassifierOptions options;
-  options.training = true;
-  options.label_smoothing = label_smoothing;
-  graph::Graph graph = models::build_classifier(config, options);
+graph::Graph with_gradients(graph::Graph graph) {
   const auto loss = std::find_if(graph.outputs.begin(), graph.outputs.end(), [](const graph::Output& o) { return o.name == "loss"; });
   MUSTER_ASSERT(loss != graph.outputs.end());
   std::vector<graph::Value> parameters;
@@ -20,6 +16,13 @@ graph::Graph build_training(const models::ModelConfig& config, double label_smoo
   const std::vector<graph::Value> gradients = autodiff::gradient(graph, loss->value, parameters);
   for (size_t i = 0; i < parameters.size(); ++i) graph.outputs.push_back({"grad:" + graph.at(parameters[i]).name, gradients[i]});
   return graph;
+}
+
+graph::Graph build_training(const models::ModelConfig& config, double label_smoothing) {
+  models::ClassifierOptions options;
+  options.training = true;
+  options.label_smoothing = label_smoothing;
+  return with_gradients(models::build_classifier(config, options));
 }
 
 Window make_window(const data::Loader& loader, const models::ModelConfig& config, const std::vector<double>& class_weights, int64_t step,

@@ -14,6 +14,9 @@
 
 namespace muster::train {
 
+/// The graph with an output "grad:NAME" for each parameter: the gradient of its output "loss".
+graph::Graph with_gradients(graph::Graph graph);
+
 /// Loss and its gradients: build_classifier's program with an output "grad:NAME" for each parameter.
 graph::Graph build_training(const models::ModelConfig& config, double label_smoothing);
 

@@ -13,35 +13,33 @@ namespace muster::train {
 
 void Run::step() {
   const int64_t step = state_.global_step;
-  const Window window = make_window(*loader_, used_rows_->config(), class_weights_, step, arguments_.gradient_accumulation_steps);
-  const double loss = task_->run(window, static_cast<uint64_t>(arguments_.seed), step);
-  need_finite(loss, "loss", window);
-  last_grad_norm_ = global_norm(task_->gradients(), threads_);
-  need_finite(last_grad_norm_, "gradient norm", window);
+  const StepOutcome outcome = objective_->run(step);
+  need_finite(outcome.loss, "loss");
+  last_grad_norm_ = global_norm(objective_->gradients(), threads_);
+  need_finite(last_grad_norm_, "gradient norm");
   last_learning_rate_ = learning_rate(arguments_, plan_, step);
-  optimizer_->update(task_->gradients(), step + 1, last_learning_rate_, clip_factor(last_grad_norm_, arguments_.max_grad_norm));
-  used_rows_->count_step(last_learning_rate_, arguments_.weight_decay);
-  task_->parameters_changed();
+  optimizer_->update(objective_->gradients(), step + 1, last_learning_rate_, clip_factor(last_grad_norm_, arguments_.max_grad_norm));
+  objective_->updated(last_learning_rate_, arguments_.weight_decay);
 
   ++state_.global_step;
-  state_.loss_sum += loss;
-  state_.loss_since_log += loss;
+  state_.loss_sum += outcome.loss;
+  state_.loss_since_log += outcome.loss;
   ++state_.steps_since_log;
-  state_.tokens_seen += window.tokens;
-  state_.samples_seen += static_cast<int64_t>(window.rows.size());
-  progress_->update(state_.global_step, loss, last_learning_rate_, window.tokens);
+  state_.tokens_seen += outcome.tokens;
+  state_.samples_seen += outcome.samples;
+  if (parts_since_log_.empty())
+    parts_since_log_ = outcome.parts;
+  else
+    for (size_t i = 0; i < outcome.parts.size(); ++i) parts_since_log_[i].second += outcome.parts[i].second;
+  ++parts_steps_;
+  progress_->update(state_.global_step, outcome.loss, last_learning_rate_, outcome.tokens);
 }
 
-void Run::need_finite(double value, std::string_view what, const Window& window) const {
+void Run::need_finite(double value, std::string_view what) const {
   if (std::isfinite(value)) return;
-  constexpr size_t kShown = 16;
-  std::string rows;
-  for (size_t i = 0; i < std::min(kShown, window.rows.size()); ++i)
-    rows += (i ? ", " : "") + inputs_.train->where(static_cast<size_t>(window.rows[i]));
-  if (window.rows.size() > kShown) rows += fmt::format(" and {} more", window.rows.size() - kShown);
   throw Error(ErrorKind::invalid_argument,
               "the {} became {} at step {} (epoch {:.2f}) on the batch of rows {}; lower --learning_rate, or look at these rows", what,
-              value, state_.global_step + 1, epoch(), rows);
+              value, state_.global_step + 1, epoch(), objective_->last_rows());
 }
 
 bool Run::due(Strategy strategy, int64_t every) const {
@@ -61,22 +59,29 @@ void Run::log_step() {
   const double loss = state_.loss_since_log / static_cast<double>(state_.steps_since_log);
   state_.loss_since_log = 0;
   state_.steps_since_log = 0;
-  record({state_.global_step, epoch(), {{"loss", loss}, {"grad_norm", last_grad_norm_}, {"learning_rate", last_learning_rate_}}});
+  Record r{state_.global_step, epoch(), {{"loss", loss}, {"grad_norm", last_grad_norm_}, {"learning_rate", last_learning_rate_}}};
+  if (inputs_.pretraining) {
+    for (const auto& [name, sum] : parts_since_log_)
+      r.values.emplace_back(name, sum / static_cast<double>(std::max<int64_t>(1, parts_steps_)));
+    const auto now = std::chrono::steady_clock::now();
+    const double seconds = std::max(1e-9, std::chrono::duration<double>(now - logged_).count());
+    r.values.emplace_back("samples_per_second", static_cast<double>(state_.samples_seen - logged_samples_) / seconds);
+    r.values.emplace_back("tokens_per_second", static_cast<double>(state_.tokens_seen - logged_tokens_) / seconds);
+    logged_ = now, logged_tokens_ = state_.tokens_seen, logged_samples_ = state_.samples_seen;
+  }
+  parts_since_log_.clear();
+  parts_steps_ = 0;
+  record(std::move(r));
 }
 
 void Run::evaluate() {
   progress_->status("evaluating");
-  used_rows_->write_back(threads_);
-  evaluator_->parameters_changed();
-  const auto evaluation = evaluator_->run(eval_, arguments_.per_device_eval_batch_size, inputs_.stop);
-  if (!evaluation) return;  // interrupted
-  Record r{state_.global_step, epoch(), {{"eval_loss", evaluation->loss}}};
-  for (const auto& [name, value] : scalars(evaluation->metrics)) r.values.emplace_back("eval_" + name, value);
-  const double metric = std::find_if(r.values.begin(), r.values.end(), [&](const auto& v) { return v.first == metric_.key; })->second;
-  const double seconds = std::max(evaluation->seconds, 1e-9);
-  r.values.emplace_back("eval_runtime", evaluation->seconds);
-  r.values.emplace_back("eval_samples_per_second", static_cast<double>(evaluation->rows) / seconds);
-  r.values.emplace_back("eval_steps_per_second", static_cast<double>(evaluation->batches) / seconds);
+  const std::optional<Scalars> values = objective_->evaluate(inputs_.stop);
+  if (!values) return;  // interrupted
+  Record r{state_.global_step, epoch(), *values};
+  const auto found = std::find_if(r.values.begin(), r.values.end(), [&](const auto& v) { return v.first == metric_.key; });
+  if (found == r.values.end()) throw Error(ErrorKind::usage, "--metric_for_best_model {}: this evaluation has no such value", metric_.key);
+  const double metric = found->second;
   note_evaluation(state_, metric_, metric, arguments_.early_stopping_threshold);
   record(std::move(r));
   // A checkpoint that an interrupted session had saved before this evaluation does not know of it.
@@ -85,7 +90,7 @@ void Run::evaluate() {
 
 void Run::save() {
   progress_->status("saving a checkpoint");
-  used_rows_->write_back(threads_);
+  objective_->write_back();
   save_checkpoint({inputs_.config, inputs_.parameters, optimizer_->first_moments(), optimizer_->second_moments(), inputs_.tokenizer, state_,
                    arguments_, plan_, identity_});
   saved_step_ = state_.global_step;
@@ -135,7 +140,7 @@ TrainResult Run::finish(Outcome outcome) {
   TrainResult r = result(outcome);
   record({state_.global_step, epoch(), r.summary});
   progress_->finish();
-  used_rows_->write_back(threads_);
+  objective_->write_back();
   int64_t kept_step = state_.global_step;
   if (arguments_.load_best_model_at_end && state_.best_step >= 0 && state_.best_step != state_.global_step) {
     if (r.best_checkpoint.empty())
@@ -144,7 +149,7 @@ TrainResult Run::finish(Outcome outcome) {
     load_weights(r.best_checkpoint, inputs_.config, inputs_.parameters);
     kept_step = state_.best_step;
   }
-  RunReport report{inputs_.model_name, inputs_.data_name, precision_.reason, isa_, threads_.threads(), train_.rows(), 0, r.summary};
+  RunReport report{inputs_.model_name, inputs_.data_name, precision_.reason, isa_, threads_.threads(), objective_->samples(), 0, r.summary};
   for (const auto& [name, tensor] : inputs_.parameters) report.parameters += tensor.elements();
   for (const Record& line : state_.log)
     if (line.step == kept_step && !line.values.empty() && line.values.front().first == "eval_loss")

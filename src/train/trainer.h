@@ -11,6 +11,7 @@
 
 #include "core/threads.h"
 #include "data/dataset.h"
+#include "data/pretraining_loader.h"
 #include "models/config.h"
 #include "models/weights.h"
 #include "runtime/compile.h"
@@ -27,6 +28,11 @@ struct TrainInputs {
   std::string model_name;         // for the model card
   std::string data_name;          // for the model card
   const text::Tokenizer* tokenizer = nullptr;
+  /// Of masked language modelling: shards to train on and to evaluate on (options of the batches follow the arguments).
+  struct Pretraining {
+    data::PretrainingLoaderOptions shards, eval_shards;
+  };
+  std::optional<Pretraining> pretraining;  // else labelled texts:
   const data::Dataset* train = nullptr;
   const data::Dataset* eval = nullptr;           // null: no evaluation
   runtime::Options options;                      // backend, compile cache, passes; precision follows the arguments
