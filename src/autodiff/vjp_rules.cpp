@@ -187,7 +187,7 @@ Cotangents vjp(Builder& b, int32_t index, const Node& node, const Cotangents& ct
     case Op::greater: r.unsupported("is a step: it has no derivative");
     case Op::gelu_grad: case Op::layer_norm_grad: case Op::attention_grad: case Op::softmax_cross_entropy_grad:
       r.unsupported("has no rule: second derivatives are not computed");
-    case Op::adamw: r.unsupported("has no rule: an update is not differentiated");
+    case Op::adamw: case Op::lamb: r.unsupported("has no rule: an update is not differentiated");
     case Op::region:
       r.unsupported("has no rule: take the gradient before the fuse pass");
   }

@@ -25,6 +25,7 @@ double per_element(Op op) {
     case Op::softmax_cross_entropy:
     case Op::softmax_cross_entropy_grad: return 14;
     case Op::adamw: return 14;
+    case Op::lamb: return 26;
     case Op::parameter:
     case Op::input:
     case Op::constant:

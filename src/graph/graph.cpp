@@ -43,6 +43,7 @@ std::string to_string(const Attrs& a) {
   put(a.bf16, "bf16");
   put(a.beta1 != none.beta1 || a.beta2 != none.beta2 || a.weight_decay != none.weight_decay,
       fmt::format("beta1={}, beta2={}, weight_decay={}", a.beta1, a.beta2, a.weight_decay));
+  put(a.parts != none.parts, fmt::format("parts={}", a.parts));
   if (a.body) put(true, "body=\n" + indented(to_string(*a.body)));
   return text;
 }

@@ -76,7 +76,8 @@ struct Attrs {
   int32_t heads = 0;                              // attention
   bool approximate = false;                       // gelu: tanh form
   bool bf16 = false;                              // dot: operands are multiplied as bf16
-  double beta1 = 0, beta2 = 0, weight_decay = 0;  // adamw (value: epsilon)
+  double beta1 = 0, beta2 = 0, weight_decay = 0;  // adamw, lamb (value: epsilon)
+  int32_t parts = 1;                              // lamb: tensors stacked along the first axis, each with a ratio of its own
   std::shared_ptr<const Graph> body;              // region: inputs in the order of its operands, outputs in the order of its results
   bool operator==(const Attrs&) const = default;
 };

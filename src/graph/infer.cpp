@@ -215,9 +215,12 @@ std::vector<Type> infer(Op op, std::span<const Type> in, const Attrs& attrs, con
       i.rank(0, 2), i.floating(0), i.rank(1, 1), i.integer(1);
       i.need(in[2] == Type{DType::f32, {in[0].dims[0]}} && in[3] == in[2], "one statistic and one cotangent per row are needed");
       return {in[0]};
-    case Op::adamw:  // parameter, gradient, first moment, second moment, scalars f32 [4]
+    case Op::adamw:
+    case Op::lamb:  // parameter, gradient, first moment, second moment, scalars f32 [4]
       i.floating(0), i.floating(1), i.same(0, 2), i.same(0, 3), i.same_dims(0, 1);
       i.need(in[4] == Type{DType::f32, {4}}, "the scalars must be f32[4]");
+      i.need(attrs.parts == 1 || (attrs.parts > 0 && in[0].rank() > 0 && in[0].dims[0].offset % attrs.parts == 0),
+             "the parts must be equal");
       return {in[0], in[2], in[3]};
     case Op::region: {
       i.need(attrs.body != nullptr, "a region has a body");

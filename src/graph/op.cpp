@@ -45,6 +45,7 @@ constexpr std::array<OpInfo, kOpCount> kTable{{
     {softmax_cross_entropy, "softmax_cross_entropy", 2, 2, 2, OpKind::composite},
     {softmax_cross_entropy_grad, "softmax_cross_entropy_grad", 4, 4, 1, OpKind::composite},
     {adamw, "adamw", 5, 5, 3, OpKind::update},
+    {lamb, "lamb", 5, 5, 3, OpKind::update},
     {region, "region", 0, 256, kAnyOutputs, OpKind::fused},
 }};
 

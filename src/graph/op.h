@@ -53,6 +53,7 @@ enum class Op : uint8_t {
   softmax_cross_entropy_grad,
   // The optimizer's update of one parameter.
   adamw,
+  lamb,
   // Made by passes/fuse only.
   region,
 };

@@ -7,7 +7,7 @@
 namespace muster::graph {
 namespace {
 
-constexpr uint32_t kFormat = 1;
+constexpr uint32_t kFormat = 2;
 constexpr int kMaxDepth = 4;  // of bodies in bodies
 
 class Writer {
@@ -35,7 +35,7 @@ class Writer {
     number(a.start), number(a.limit);
     number(static_cast<uint8_t>(a.transpose_a | a.transpose_b << 1 | a.approximate << 2 | a.bf16 << 3));
     number(a.value), number(a.rate), number(a.stream), number(a.heads);
-    number(a.beta1), number(a.beta2), number(a.weight_decay);
+    number(a.beta1), number(a.beta2), number(a.weight_decay), number(a.parts);
     number(static_cast<uint8_t>(a.body != nullptr));
     if (a.body) graph(*a.body);
   }
@@ -110,7 +110,7 @@ class Reader {
     if (flags > 15) fail();
     a.transpose_a = flags & 1, a.transpose_b = flags & 2, a.approximate = flags & 4, a.bf16 = flags & 8;
     a.value = number<double>(), a.rate = number<double>(), a.stream = number<uint32_t>(), a.heads = number<int32_t>();
-    a.beta1 = number<double>(), a.beta2 = number<double>(), a.weight_decay = number<double>();
+    a.beta1 = number<double>(), a.beta2 = number<double>(), a.weight_decay = number<double>(), a.parts = number<int32_t>();
     const auto has_body = number<uint8_t>();
     if (has_body > 1 || (has_body == 1 && depth >= kMaxDepth)) fail();
     if (has_body) a.body = std::make_shared<const Graph>(graph(depth + 1));

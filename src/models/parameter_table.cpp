@@ -109,6 +109,8 @@ std::vector<ParameterInfo> parameter_table(const ModelConfig& config) {
   return std::move(table.rows);
 }
 
+int32_t stacked_parts(std::string_view name) { return name.find(".qkv.") == std::string_view::npos ? 1 : 3; }
+
 bool has_decay(std::string_view name) { return !name.ends_with(".bias") && !name.ends_with("norm.weight"); }
 
 }  // namespace muster::models

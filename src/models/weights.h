@@ -32,6 +32,9 @@ std::vector<ParameterInfo> parameter_table(const ModelConfig& config);
 /// False for biases and norm weights: they get no weight decay.
 bool has_decay(std::string_view name);
 
+/// Tensors of the file that a parameter is stacked from: 3 for q over k over v, else 1.
+int32_t stacked_parts(std::string_view name);
+
 struct LoadOptions {
   uint64_t seed = 0;                     // of a head that must be initialised
   bool ignore_mismatched_sizes = false;  // a head of another shape is initialised anew instead of an error

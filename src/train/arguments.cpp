@@ -12,7 +12,7 @@ namespace {
 
 using A = TrainingArguments;
 using Member = std::variant<int64_t A::*, double A::*, bool A::*, std::string A::*, std::optional<int64_t> A::*, std::optional<double> A::*,
-                            std::optional<bool> A::*, SchedulerType A::*, Strategy A::*>;
+                            std::optional<bool> A::*, SchedulerType A::*, Optimizer A::*, Strategy A::*>;
 
 struct Row {
   std::string_view name;
@@ -32,20 +32,24 @@ const std::vector<Row>& rows() {
        "initialise the head anew when the model's has another number of classes"},
       {"num_train_epochs", &A::num_train_epochs, true, "passes over the training data; may be a fraction"},
       {"max_steps", &A::max_steps, true, "number of optimizer steps; above 0 it overrides num_train_epochs"},
+      {"steps_this_run", &A::steps_this_run, false, "stop after so many steps and save a checkpoint; -1: go on to the end of the schedule"},
       {"per_device_train_batch_size", &A::per_device_train_batch_size, true, "texts in a batch"},
       {"per_device_eval_batch_size", &A::per_device_eval_batch_size, false, "texts in a batch of an evaluation"},
       {"gradient_accumulation_steps", &A::gradient_accumulation_steps, true, "batches whose gradients are summed for one step"},
       {"group_by_length", &A::group_by_length, true, "put texts of about the same length into one batch"},
       {"dataloader_drop_last", &A::dataloader_drop_last, true, "leave out the last batch of an epoch when it is not full"},
       {"max_seq_length", &A::max_seq_length, true, "longest text in tokens, longer ones are cut; 0: as long as the model takes"},
+      {"optim", &A::optim, true, "adamw, or lamb: a trust ratio for each tensor (large batches)"},
       {"learning_rate", &A::learning_rate, true, "highest learning rate of the schedule"},
       {"lr_scheduler_type", &A::lr_scheduler_type, true, "how the learning rate changes over the steps"},
+      {"lr_end", &A::lr_end, true, "polynomial schedule: rate at the end"},
+      {"lr_power", &A::lr_power, true, "polynomial schedule: 1 is linear, 0.5 what LAMB's recipes take"},
       {"warmup_steps", &A::warmup_steps, true, "steps in which the learning rate rises from 0; below 1: a ratio of all steps"},
       {"warmup_ratio", &A::warmup_ratio, true, "the same as a ratio of all steps; warmup_steps goes first"},
-      {"weight_decay", &A::weight_decay, true, "decay of AdamW on every weight but biases and norms"},
-      {"adam_beta1", &A::adam_beta1, true, "AdamW: decay of the first moment"},
-      {"adam_beta2", &A::adam_beta2, true, "AdamW: decay of the second moment"},
-      {"adam_epsilon", &A::adam_epsilon, true, "AdamW: added to the denominator"},
+      {"weight_decay", &A::weight_decay, true, "decay on every weight but biases and norms"},
+      {"adam_beta1", &A::adam_beta1, true, "AdamW and LAMB: decay of the first moment"},
+      {"adam_beta2", &A::adam_beta2, true, "AdamW and LAMB: decay of the second moment"},
+      {"adam_epsilon", &A::adam_epsilon, true, "AdamW and LAMB: added to the denominator"},
       {"max_grad_norm", &A::max_grad_norm, true, "clip the norm of all gradients to this; 0: never"},
       {"label_smoothing_factor", &A::label_smoothing_factor, true, "share of the target spread evenly over the classes"},
       {"class_weights", &A::class_weights, true,
@@ -76,7 +80,11 @@ const std::vector<Row>& rows() {
 }
 
 const std::vector<std::string>& choices_of(const SchedulerType*) {
-  static const std::vector<std::string> names{"linear", "cosine", "constant", "constant_with_warmup"};
+  static const std::vector<std::string> names{"linear", "cosine", "polynomial", "constant", "constant_with_warmup"};
+  return names;
+}
+const std::vector<std::string>& choices_of(const Optimizer*) {
+  static const std::vector<std::string> names{"adamw", "lamb"};
   return names;
 }
 const std::vector<std::string>& choices_of(const Strategy*) {
@@ -207,6 +215,7 @@ std::string argument_text(const TrainingArguments& arguments, std::string_view n
 }
 
 std::string_view name_of(SchedulerType type) { return choices_of(&type).at(static_cast<size_t>(type)); }
+std::string_view name_of(Optimizer optimizer) { return choices_of(&optimizer).at(static_cast<size_t>(optimizer)); }
 std::string_view name_of(Strategy strategy) { return choices_of(&strategy).at(static_cast<size_t>(strategy)); }
 
 }  // namespace muster::train

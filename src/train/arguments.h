@@ -9,7 +9,8 @@
 
 namespace muster::train {
 
-enum class SchedulerType { linear, cosine, constant, constant_with_warmup };
+enum class SchedulerType { linear, cosine, polynomial, constant, constant_with_warmup };
+enum class Optimizer { adamw, lamb };
 /// When to evaluate or to save.
 enum class Strategy { no, epoch, steps };
 
@@ -21,7 +22,8 @@ struct TrainingArguments {
   bool ignore_mismatched_sizes = false;
 
   double num_train_epochs = 3;
-  int64_t max_steps = -1;  // above 0: overrides num_train_epochs
+  int64_t max_steps = -1;       // above 0: overrides num_train_epochs
+  int64_t steps_this_run = -1;  // above 0: stop after so many, with a checkpoint; the schedule is that of the whole run
   int64_t per_device_train_batch_size = 8;
   int64_t per_device_eval_batch_size = 8;
   int64_t gradient_accumulation_steps = 1;
@@ -29,7 +31,10 @@ struct TrainingArguments {
   bool dataloader_drop_last = false;
   int64_t max_seq_length = 0;  // 0: as long as the model takes
 
+  Optimizer optim = Optimizer::adamw;
   double learning_rate = 5e-5;
+  double lr_end = 0;    // polynomial: rate at the end
+  double lr_power = 1;  // polynomial: 1 is linear, 0.5 what LAMB's recipes take
   SchedulerType lr_scheduler_type = SchedulerType::linear;
   double warmup_steps = 0;  // below 1: a ratio of all steps, as in recent Transformers
   double warmup_ratio = 0;
@@ -99,6 +104,7 @@ BestMetric best_metric(const TrainingArguments& arguments);
 std::vector<double> class_weights(const TrainingArguments& arguments, const std::vector<int32_t>& labels, int64_t classes);
 
 std::string_view name_of(SchedulerType type);
+std::string_view name_of(Optimizer optimizer);
 std::string_view name_of(Strategy strategy);
 
 }  // namespace muster::train

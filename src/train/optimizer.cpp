@@ -6,7 +6,7 @@
 
 namespace muster::train {
 
-graph::Graph build_adamw(const models::Parameters& parameters, const TrainingArguments& arguments) {
+graph::Graph build_optimizer(const models::Parameters& parameters, const TrainingArguments& arguments) {
   graph::Graph graph;
   graph::Builder b(graph);
   const graph::Value scalars = b.input("scalars", DType::f32, {4});
@@ -15,10 +15,12 @@ graph::Graph build_adamw(const models::Parameters& parameters, const TrainingArg
     graph::Attrs attrs;
     attrs.beta1 = arguments.adam_beta1, attrs.beta2 = arguments.adam_beta2, attrs.value = arguments.adam_epsilon;
     attrs.weight_decay = models::has_decay(name) ? arguments.weight_decay : 0;
+    if (arguments.optim == Optimizer::lamb) attrs.parts = models::stacked_parts(name);
     const graph::Value parameter = b.parameter(name, dims);
     const graph::Value gradient = b.input("grad:" + name, DType::f32, dims);
     const graph::Value first = b.input("m:" + name, DType::f32, dims), second = b.input("v:" + name, DType::f32, dims);
-    const graph::Value updated = b.emit(graph::Op::adamw, {parameter, gradient, first, second, scalars}, attrs);
+    const graph::Value updated = b.emit(arguments.optim == Optimizer::lamb ? graph::Op::lamb : graph::Op::adamw,
+                                        {parameter, gradient, first, second, scalars}, attrs);
     b.output(name, updated);
     b.output("m:" + name, {updated.node, 1});
     b.output("v:" + name, {updated.node, 2});
@@ -26,7 +28,8 @@ graph::Graph build_adamw(const models::Parameters& parameters, const TrainingArg
   return graph;
 }
 
-AdamW::AdamW(const models::Parameters& parameters, const TrainingArguments& arguments, const runtime::Options& options, ThreadPool& threads)
+OptimizerStep::OptimizerStep(const models::Parameters& parameters, const TrainingArguments& arguments, const runtime::Options& options,
+                             ThreadPool& threads)
     : beta1_(arguments.adam_beta1), beta2_(arguments.adam_beta2) {
   for (const auto& [name, tensor] : parameters) {
     inputs_["m:" + name] = first_[name] = Tensor(DType::f32, tensor.shape());
@@ -38,10 +41,10 @@ AdamW::AdamW(const models::Parameters& parameters, const TrainingArguments& argu
   inputs_["scalars"] = Tensor(DType::f32, {4});
   runtime::Options f32 = named(options, "optimizer");
   f32.precision = runtime::Precision::f32;
-  session_ = std::make_unique<runtime::Session>(runtime::compile(build_adamw(parameters, arguments), f32, threads), parameters);
+  session_ = std::make_unique<runtime::Session>(runtime::compile(build_optimizer(parameters, arguments), f32, threads), parameters);
 }
 
-void AdamW::update(const models::Parameters& gradients, int64_t step, double learning_rate, double gradient_factor) {
+void OptimizerStep::update(const models::Parameters& gradients, int64_t step, double learning_rate, double gradient_factor) {
   for (const auto& [name, tensor] : gradients) inputs_["grad:" + name] = tensor;
   const auto scalars = inputs_.at("scalars").as<float>();
   const auto t = static_cast<double>(step);

@@ -1,5 +1,6 @@
-// AdamW over all parameters of a model: one compiled program of an update per parameter, in place.
-// Formula: Loshchilov and Hutter 2019, as torch.optim.AdamW. The learning rate comes from schedule.h, clipping from gradient_norm.h.
+// AdamW or LAMB over all parameters of a model: one compiled program of an update per parameter, in place.
+// Formulas: Loshchilov and Hutter 2019, as torch.optim.AdamW; You et al. 2020 (backend/cpu/kernels.h). The learning rate comes from
+// schedule.h, clipping from gradient_norm.h.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -14,12 +15,13 @@ namespace muster::train {
 
 /// The update of every parameter: parameters NAME, inputs "grad:NAME", "m:NAME", "v:NAME" and "scalars" f32 [4] (learning rate,
 /// 1 - beta1^step, 1 - beta2^step, factor of the gradients); outputs "NAME", "m:NAME", "v:NAME".
-graph::Graph build_adamw(const models::Parameters& parameters, const TrainingArguments& arguments);
+graph::Graph build_optimizer(const models::Parameters& parameters, const TrainingArguments& arguments);
 
-class AdamW {
+class OptimizerStep {
  public:
   /// Updates the memory of `parameters` in place. `threads` outlives the object.
-  AdamW(const models::Parameters& parameters, const TrainingArguments& arguments, const runtime::Options& options, ThreadPool& threads);
+  OptimizerStep(const models::Parameters& parameters, const TrainingArguments& arguments, const runtime::Options& options,
+                ThreadPool& threads);
 
   /// `gradients`: one tensor a parameter, under its name, the same tensors each time. step: counted from 1.
   void update(const models::Parameters& gradients, int64_t step, double learning_rate, double gradient_factor);

@@ -35,6 +35,10 @@ class Run {
   [[nodiscard]] const TrainState& state() const { return state_; }
   [[nodiscard]] bool finished() const { return state_.global_step >= plan_.total_steps; }
   [[nodiscard]] bool stopped_early() const { return should_stop_early(state_, arguments_); }
+  /// --steps_this_run are over.
+  [[nodiscard]] bool paused() const {
+    return arguments_.steps_this_run > 0 && state_.global_step - first_step_ >= arguments_.steps_this_run && !finished();
+  }
   [[nodiscard]] bool interrupted() const { return inputs_.stop && inputs_.stop->load(); }
 
   /// Loads the best model when asked to, writes the finished folder.
@@ -69,7 +73,7 @@ class Run {
   Plan plan_;
   Identity identity_;
   TrainState state_;
-  std::unique_ptr<AdamW> optimizer_;
+  std::unique_ptr<OptimizerStep> optimizer_;
   std::unique_ptr<MetricsLog> log_;
   std::unique_ptr<EventWriter> events_;
   std::unique_ptr<Progress> progress_;

@@ -70,7 +70,7 @@ void Run::prepare_model() {
   identity_ = identity_of(arguments_, inputs_.config, inputs_.parameters, objective_->samples(), objective_->data_fingerprint(),
                           precision_.precision == runtime::Precision::bf16 ? "bf16" : "f32", isa_);
   objective_->compile(config, options_);
-  optimizer_ = std::make_unique<AdamW>(objective_->parameters(), arguments_, options_, threads_);
+  optimizer_ = std::make_unique<OptimizerStep>(objective_->parameters(), arguments_, options_, threads_);
 }
 
 void Run::resume() {

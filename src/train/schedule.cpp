@@ -39,6 +39,10 @@ double learning_rate(const TrainingArguments& a, const Plan& plan, int64_t step)
   switch (a.lr_scheduler_type) {
     case SchedulerType::linear: return a.learning_rate * std::max(0.0, (static_cast<double>(plan.total_steps) - s) / rest);
     case SchedulerType::cosine: return a.learning_rate * std::max(0.0, 0.5 * (1.0 + std::cos(std::numbers::pi * ((s - warmup) / rest))));
+    case SchedulerType::polynomial: {
+      const double left = std::clamp((static_cast<double>(plan.total_steps) - s) / rest, 0.0, 1.0);
+      return (a.learning_rate - a.lr_end) * std::pow(left, a.lr_power) + a.lr_end;
+    }
     case SchedulerType::constant:
     case SchedulerType::constant_with_warmup: break;
   }

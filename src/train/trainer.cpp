@@ -161,11 +161,11 @@ TrainResult Run::finish(Outcome outcome) {
 TrainResult train(TrainingArguments arguments, TrainInputs inputs, ThreadPool& threads) {
   Run run(std::move(arguments), std::move(inputs), threads);
   run.after_step();  // of a resumed run: what its interruption left undone
-  while (!run.finished() && !run.stopped_early() && !run.interrupted()) {
+  while (!run.finished() && !run.stopped_early() && !run.interrupted() && !run.paused()) {
     run.step();
     run.after_step();
   }
-  if (run.interrupted()) return run.interrupt();
+  if (run.interrupted() || run.paused()) return run.interrupt();
   return run.finish(run.finished() ? Outcome::finished : Outcome::stopped_early);
 }
 

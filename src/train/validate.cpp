@@ -28,6 +28,9 @@ void check_ranges(const TrainingArguments& a) {
         "must be in 1..1048576");
   check(a.max_seq_length >= 0, "max_seq_length", "must be 0 or above");
   check(a.learning_rate >= 0, "learning_rate", "must be 0 or above");
+  check(a.lr_end >= 0 && a.lr_end <= a.learning_rate, "lr_end", "must be between 0 and --learning_rate");
+  check(a.lr_power > 0, "lr_power", "must be above 0");
+  check(a.steps_this_run == -1 || a.steps_this_run > 0, "steps_this_run", "must be above 0, or -1 to go on to the end");
   check(a.warmup_steps >= 0, "warmup_steps", "must be 0 or above");
   check(a.warmup_ratio >= 0 && a.warmup_ratio <= 1, "warmup_ratio", "must be in 0..1");
   check(a.weight_decay >= 0, "weight_decay", "must be 0 or above");

@@ -123,6 +123,7 @@ std::vector<Case> cases_of(Op op) {
     case Op::attention_grad:
     case Op::softmax_cross_entropy_grad:
     case Op::adamw:
+    case Op::lamb:
     case Op::region: return {};
   }
   return {};

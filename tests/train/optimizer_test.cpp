@@ -26,7 +26,7 @@ TEST_P(OptimizerOn, ten_steps_are_those_of_pytorch) {
   runtime::Options options;
   options.backend = GetParam();
   const models::Parameters parameters = tensors_of(g["start"], g["shapes"]);
-  AdamW optimizer(parameters, a, options, threads);
+  OptimizerStep optimizer(parameters, a, options, threads);
   int64_t step = 0;
   for (const auto& s : g["steps"]) {
     const models::Parameters gradients = tensors_of(s["gradients"], g["shapes"]);

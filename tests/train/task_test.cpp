@@ -57,7 +57,7 @@ TEST_P(GoldenRun, ten_steps_have_the_losses_of_pytorch) {
 
   ThreadPool threads(2);
   ClassificationTask task(config, parameters, 0, options_of(backend), threads);
-  AdamW optimizer(parameters, a, options_of(backend), threads);
+  OptimizerStep optimizer(parameters, a, options_of(backend), threads);
   int64_t step = 0;
   for (const auto& s : run["steps"]) {
     const double loss = task.run(window_of(config, s), 1, step);
@@ -91,7 +91,7 @@ Steps run_steps(const World& world, int64_t batch_size, int64_t batches_per_step
   TrainInputs in = world.inputs();
   Steps out;
   ClassificationTask task(in.config, in.parameters, 0, options_of("cpu"), threads);
-  AdamW optimizer(in.parameters, TrainingArguments(), options_of("cpu"), threads);
+  OptimizerStep optimizer(in.parameters, TrainingArguments(), options_of("cpu"), threads);
   for (int64_t step = 0; step < steps; ++step) {
     out.losses.push_back(task.run(make_window(loader, in.config, weights, step, batches_per_step), 9, step));
     if (step == 0)
@@ -144,7 +144,8 @@ TEST(UsedRows, training_them_alone_is_training_the_whole_table) {
   const data::Loader loader(dataset, {}), small_loader(renumbered, {});
   ClassificationTask whole_task(whole.config, whole.parameters, 0, options_of("cpu"), threads);
   ClassificationTask small_task(used.config(), used.parameters(), 0, options_of("cpu"), threads);
-  AdamW whole_optimizer(whole.parameters, a, options_of("cpu"), threads), small_optimizer(used.parameters(), a, options_of("cpu"), threads);
+  OptimizerStep whole_optimizer(whole.parameters, a, options_of("cpu"), threads),
+      small_optimizer(used.parameters(), a, options_of("cpu"), threads);
   for (int64_t step = 0; step < 6; ++step) {
     const double rate = 1e-3 / static_cast<double>(step + 1);
     const double whole_loss = whole_task.run(make_window(loader, whole.config, {}, step, 1), 7, step);

@@ -195,6 +195,10 @@ struct Kernels {
 
   // --- optimizer
   void (*adamw)(const KernelContext&, const AdamW&, const AdamWArrays&, int64_t n);
+  /// One LAMB step of one tensor (You et al. 2020, algorithm 2, with bias correction, as NVIDIA's FusedLAMB): m and v as AdamW's;
+  /// u = m / bias_correction1 / (sqrt(v / bias_correction2) + eps) + weight_decay * p; p -= lr * ratio * u, where ratio is |p| / |u| when
+  /// weight_decay is not 0 and neither norm is, else 1. Two passes over memory; the norms are sums in one fixed order.
+  void (*lamb)(const KernelContext&, const AdamW&, const AdamWArrays&, int64_t n);
   /// Only the listed rows (distinct) of arrays [*, width]; others are untouched. For a row whose gradient and moments are all zero the
   /// whole step is its decay, so a caller that lists every row with moments and scales the rest by 1 - lr * weight_decay does the exact
   /// step.

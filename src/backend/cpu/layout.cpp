@@ -125,8 +125,8 @@ class Planner {
       const bool free = place(v).home == Home::none && last_[static_cast<size_t>(v.node)][static_cast<size_t>(v.output)] < 0;
       const bool adds = accumulates(g_.type(g_.outputs[o].value));
       const auto index = static_cast<int32_t>(o);
-      // adamw updates in place when its output is bound to the operand's own memory; others add or overwrite.
-      const bool direct = g_.at(v).op == Op::adamw || !adds || (free && can_accumulate(v));
+      // An optimizer updates in place when its output is bound to the operand's own memory; others add or overwrite.
+      const bool direct = info(g_.at(v).op).kind == graph::OpKind::update || !adds || (free && can_accumulate(v));
       if (place(v).home == Home::none && direct) {
         place(v) = {Home::output, index};
         layout_.finished[static_cast<size_t>(v.node)].push_back(index);

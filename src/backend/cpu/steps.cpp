@@ -185,7 +185,8 @@ void Program::step(Run& run, int32_t n) {
     case Op::softmax_cross_entropy_grad:
       return kernels_.cross_entropy_grad(context, {dtype, out_size.rows, out_size.width, run.at(in[0]), run.as<int32_t>(in[1]),
                                                    run.as<float>(in[2]), run.as<float>(in[3]), static_cast<float>(attrs.value), output(0)});
-    case Op::adamw: {
+    case Op::adamw:
+    case Op::lamb: {
       const float* scalars = run.as<float>(in[4]);
       for (int32_t k = 0; k < 3; ++k) {
         const void* operand = run.at(in[static_cast<size_t>(k == 0 ? 0 : k + 1)]);
@@ -195,6 +196,13 @@ void Program::step(Run& run, int32_t n) {
       options.lr = scalars[0], options.bias_correction1 = scalars[1], options.bias_correction2 = scalars[2],
       options.grad_scale = scalars[3];
       options.beta1 = attrs.beta1, options.beta2 = attrs.beta2, options.eps = attrs.value, options.weight_decay = attrs.weight_decay;
+      if (node.op == Op::lamb) {
+        const int64_t part = out_size.count() / attrs.parts;
+        for (int64_t first = 0; first < out_size.count(); first += part)
+          kernels_.lamb(context, options,
+                        {statistic(0) + first, run.as<float>(in[1]) + first, statistic(1) + first, statistic(2) + first, nullptr}, part);
+        return;
+      }
       return kernels_.adamw(context, options, {statistic(0), run.as<float>(in[1]), statistic(1), statistic(2), nullptr}, out_size.count());
     }
   }

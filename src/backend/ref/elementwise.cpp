@@ -89,4 +89,29 @@ void adamw(Call& call) {
   }
 }
 
+/// kernels.h has the formula.
+void lamb(Call& call) {
+  const graph::Attrs& a = call.node.attrs;
+  const Array& scalars = call.in(4);
+  const double rate = scalars[0], correction1 = scalars[1], correction2 = scalars[2], gradient_scale = scalars[3];
+  const size_t part = call.out().values.size() / static_cast<size_t>(a.parts);
+  for (size_t first = 0; first < call.out().values.size(); first += part) {
+    std::vector<double> update(part);
+    double weight_squares = 0, update_squares = 0;
+    for (size_t k = 0; k < part; ++k) {
+      const size_t i = first + k;
+      const double g = call.in(1).values[i] * gradient_scale, p = call.in(0).values[i];
+      const double m = a.beta1 * call.in(2).values[i] + (1 - a.beta1) * g;
+      const double v = a.beta2 * call.in(3).values[i] + (1 - a.beta2) * g * g;
+      update[k] = m / correction1 / (std::sqrt(v / correction2) + a.value) + a.weight_decay * p;
+      weight_squares += p * p, update_squares += update[k] * update[k];
+      call.out(1).values[i] = m;
+      call.out(2).values[i] = v;
+    }
+    const bool adapts = a.weight_decay != 0 && weight_squares > 0 && update_squares > 0;
+    const double ratio = adapts ? std::sqrt(weight_squares / update_squares) : 1;
+    for (size_t k = 0; k < part; ++k) call.out(0).values[first + k] = call.in(0).values[first + k] - rate * ratio * update[k];
+  }
+}
+
 }  // namespace muster::ref

@@ -50,6 +50,7 @@ double gelu_derivative(double x, bool approximate);
 void gelu(Call& call);
 void gelu_grad(Call& call);
 void adamw(Call& call);
+void lamb(Call& call);
 
 // shapes.cpp
 void broadcast(Call& call);

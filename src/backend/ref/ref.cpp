@@ -60,6 +60,7 @@ void compute(Call& call) {
     case Op::softmax_cross_entropy: return softmax_cross_entropy(call);
     case Op::softmax_cross_entropy_grad: return softmax_cross_entropy_grad(call);
     case Op::adamw: return adamw(call);
+    case Op::lamb: return lamb(call);
     case Op::region: return region(call);
   }
   // clang-format on

@@ -41,6 +41,7 @@ void row_max(const Context&, DType, const void* x, float* out, int64_t rows, int
 float sum(const Context&, DType, const void* x, int64_t n);
 void transpose(const Context&, DType, const void* x, void* out, int64_t rows, int64_t width);
 void adamw(const Context&, const AdamW&, const AdamWArrays&, int64_t n);
+void lamb(const Context&, const AdamW&, const AdamWArrays&, int64_t n);
 void adamw_rows(const Context&, const AdamW&, const AdamWArrays&, const int32_t* rows, int64_t n_rows, int64_t width);
 double sum_of_squares(const Context&, const float* x, int64_t n);
 bool has_nonfinite(const Context&, DType, const void* x, int64_t n);

@@ -31,6 +31,7 @@ const Kernels& table() {
       .sum = sum,
       .transpose = transpose,
       .adamw = adamw,
+      .lamb = lamb,
       .adamw_rows = adamw_rows,
       .sum_of_squares = sum_of_squares,
       .has_nonfinite = has_nonfinite,

@@ -1,0 +1,235 @@
+// Masked language modelling: losses of twenty steps against PyTorch's with AdamW and LAMB, runs over shards from prepared text, resume bit
+// for bit, evaluation.
+#include "train/pretraining.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "data/prepare.h"
+#include "models/classifier.h"
+#include "storage/file.h"
+#include "train/gradient_norm.h"
+#include "train/optimizer.h"
+#include "train/trainer.h"
+#include "train/world.h"
+
+namespace muster::train {
+namespace {
+
+using nlohmann::json;
+using testing::HasSubstr;
+
+data::PretrainingBatch batch_of(const json& golden) {
+  data::PretrainingBatch batch;
+  for (const json& s : golden["sequences"])
+    batch.tokens.append(s["ids"].get<std::vector<int32_t>>(), s.value("type_ids", std::vector<int32_t>()));
+  for (const json& m : golden["masked"]) {
+    batch.masked_positions.push_back(batch.tokens.cu_seqlens[m[0].get<size_t>()] + m[1].get<int32_t>());
+    batch.masked_labels.push_back(m[2].get<int32_t>());
+  }
+  batch.next_sentence = golden["next_labels"].get<std::vector<int32_t>>();
+  return batch;
+}
+
+class TwentySteps : public testing::TestWithParam<std::tuple<std::string, std::string, std::string>> {};
+
+TEST_P(TwentySteps, LossesAreThoseOfPyTorch) {
+  const auto& [backend, model, optimizer_name] = GetParam();
+  const std::string folder = std::string(MUSTER_TEST_DATA) + "/models/" + model;
+  const json golden = json::parse(std::ifstream(folder + "/golden.json"));
+  models::ModelConfig config = models::read_config(folder);
+  config.hidden_dropout = config.attention_dropout = 0;
+  models::LoadReport report;
+  const models::Parameters parameters = models::load_parameters(folder, config, {}, report);
+  TrainingArguments a;
+  const json& hyper = golden["hyper_parameters"];
+  a.optim = optimizer_name == "lamb" ? Optimizer::lamb : Optimizer::adamw;
+  a.adam_beta1 = hyper["beta1"], a.adam_beta2 = hyper["beta2"], a.adam_epsilon = hyper["epsilon"], a.weight_decay = hyper["weight_decay"];
+  ThreadPool threads(2);
+  runtime::Options options;
+  options.backend = backend, options.precision = runtime::Precision::f32;
+  runtime::Session session(runtime::compile(build_pretraining(config), options, threads), parameters);
+  models::Parameters gradients;
+  runtime::TensorMap outputs;
+  for (const auto& slot : session.signature().parameters) {
+    gradients[slot.name] = Tensor(DType::f32, parameters.find(slot.name)->second.shape());
+    outputs["grad:" + slot.name] = gradients[slot.name];
+  }
+  OptimizerStep optimizer(parameters, a, options, threads);
+  const json& losses = golden[optimizer_name == "lamb" ? "lamb_steps" : "steps"];
+  for (size_t step = 0; step < losses.size(); ++step) {
+    const data::PretrainingBatch batch = batch_of(golden["batches"][step % golden["batches"].size()]);
+    const auto inputs = pretraining_inputs(config, batch, static_cast<int64_t>(batch.masked_labels.size()), batch.tokens.sequences());
+    const auto& out = session.run_into(inputs, outputs, 1, false);
+    const double expected = losses[step].get<double>();
+    EXPECT_NEAR(out.at("loss").as<float>()[0], expected, 1e-4 * std::abs(expected)) << "step " << step;
+    const double clip = optimizer_name == "lamb" ? clip_factor(global_norm(gradients, threads), 1.0) : 1.0;
+    optimizer.update(gradients, static_cast<int64_t>(step) + 1, hyper["learning_rate"], clip);
+    session.parameters_changed();
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, TwentySteps,
+                         testing::Combine(testing::Values("ref", "cpu"),
+                                          testing::Values("bert_pretraining", "roberta_mlm", "distilbert_mlm"),
+                                          testing::Values("adamw", "lamb")),
+                         [](const auto& p) { return std::get<0>(p.param) + "_" + std::get<1>(p.param) + "_" + std::get<2>(p.param); });
+
+/// Shards of a small text, its tokenizer, and a tiny model from scratch.
+class Corpus : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = testing::TempDir() + "muster_corpus_XXXXXX";
+    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
+    root_ = pattern;
+    std::string vocab = "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n.\n";
+    for (int w = 0; w < 40; ++w) vocab += "w" + std::to_string(w) + "\n";
+    storage::make_folders(root_ + "/tokenizer");
+    storage::write_file_atomic(root_ + "/tokenizer/vocab.txt", vocab);
+    storage::write_file_atomic(root_ + "/tokenizer/tokenizer_config.json",
+                               R"({"tokenizer_class": "BertTokenizer", "do_lower_case": true})");
+    tokenizer_.emplace(text::Tokenizer::load(root_ + "/tokenizer"));
+    Philox random(5);
+    std::vector<data::Document> documents;
+    for (int d = 0; d < 30; ++d) {
+      data::Document document;
+      for (int s = 0; s < 12; ++s) {  // words that follow each other, so that there is something to learn
+        std::string sentence;
+        uint32_t w = random.below(40);
+        for (int i = 0; i < 6; ++i) sentence += "w" + std::to_string(w) + " ", w = (w + 1) % 40;
+        document.push_back(sentence + ".");
+      }
+      documents.push_back(std::move(document));
+    }
+    options_.output = root_ + "/shards", options_.max_seq_length = 32, options_.max_predictions = 5, options_.shards = 3,
+    options_.test_fraction = 0.1;
+    options_.dupe_factor = 2;
+    data::prepare(documents, *tokenizer_, options_, threads_);
+  }
+  void TearDown() override { std::filesystem::remove_all(root_); }
+
+  TrainInputs inputs(models::Head head = models::Head::pretraining) const {
+    TrainInputs in;
+    in.config = models::named_config("tiny");
+    in.config.hidden_size = 32, in.config.heads = 2, in.config.intermediate_size = 64, in.config.max_position_embeddings = 40;
+    in.config.vocab_size = tokenizer_->vocab_size();
+    in.config.head = head;
+    in.parameters = models::init_parameters(in.config, 1);
+    in.tokenizer = &*tokenizer_;
+    TrainInputs::Pretraining shards;
+    shards.shards.files = data::list_shards(options_.output, "train");
+    shards.eval_shards.files = data::list_shards(options_.output, "test");
+    shards.shards.masking = shards.eval_shards.masking = data::masking_of(*tokenizer_);
+    in.pretraining = std::move(shards);
+    return in;
+  }
+  TrainingArguments arguments(const std::string& out) const {
+    TrainingArguments a;
+    a.output_dir = root_ + "/" + out;
+    a.max_steps = 24, a.per_device_train_batch_size = 8, a.gradient_accumulation_steps = 2, a.learning_rate = 5e-3, a.fp32 = true;
+    a.logging_steps = 6, a.save_strategy = Strategy::no;
+    return a;
+  }
+  std::string weights(const std::string& out) const { return storage::read_file(root_ + "/" + out + "/model.safetensors"); }
+
+  std::string root_;
+  std::optional<text::Tokenizer> tokenizer_;
+  data::PrepareOptions options_;
+  mutable ThreadPool threads_{2};
+};
+
+TEST_F(Corpus, TheLossFallsAndTheFolderIsOfThatArchitecture) {
+  std::vector<Record> records;
+  TrainingArguments a = arguments("out");
+  a.eval_strategy = Strategy::steps, a.eval_steps = 12;
+  TrainInputs in = inputs();
+  in.on_record = [&](const Record& r) { records.push_back(r); };
+  const TrainResult result = train(a, std::move(in), threads_);
+  EXPECT_EQ(result.global_step, 24);
+  const auto value = [](const Record& r, const std::string& name) {
+    for (const auto& [key, v] : r.values)
+      if (key == name) return v;
+    return std::nan("");
+  };
+  std::vector<double> losses, evaluations;
+  for (const Record& r : records) {
+    if (!std::isnan(value(r, "mlm_loss"))) losses.push_back(value(r, "mlm_loss"));
+    if (!std::isnan(value(r, "eval_mlm_loss"))) evaluations.push_back(value(r, "eval_mlm_loss"));
+  }
+  ASSERT_EQ(losses.size(), 4u);
+  EXPECT_LT(losses.back(), losses.front());
+  ASSERT_EQ(evaluations.size(), 2u);
+  EXPECT_LT(evaluations[1], evaluations[0]);
+  const models::ModelConfig config = models::read_config(root_ + "/out");
+  EXPECT_EQ(models::architecture_of(config), "BertForPreTraining");
+  EXPECT_THAT(storage::read_file(root_ + "/out/model.safetensors"), HasSubstr("cls.seq_relationship.weight"));
+}
+
+TEST_F(Corpus, ResumedRunsAndAnyThreadsGiveTheSameBits) {
+  for (const Optimizer optimizer : {Optimizer::adamw, Optimizer::lamb}) {
+    const std::string name(name_of(optimizer));
+    TrainingArguments whole = arguments(name + "_whole");
+    whole.optim = optimizer, whole.weight_decay = 0.01;
+    ThreadPool one(1);
+    TrainInputs remasked = inputs();
+    remasked.pretraining->shards.remask = true;
+    train(whole, remasked, one);
+    TrainingArguments parts = whole;
+    parts.output_dir = root_ + "/" + name + "_parts";
+    for (const int64_t steps : {5, 9, 30}) {
+      parts.steps_this_run = steps;
+      TrainInputs again = inputs();
+      again.pretraining->shards.remask = true;
+      const TrainResult r = train(parts, std::move(again), threads_);
+      EXPECT_EQ(r.outcome, steps == 30 ? Outcome::finished : Outcome::interrupted);
+      parts.resume_from_checkpoint = "latest";
+    }
+    EXPECT_EQ(weights(name + "_parts"), weights(name + "_whole")) << name;
+  }
+}
+
+TEST_F(Corpus, AnotherCheckpointsShardsOrMasksAreRefused) {
+  TrainingArguments a = arguments("out");
+  a.steps_this_run = 3;
+  train(a, inputs(), threads_);
+  a.resume_from_checkpoint = "latest";
+  TrainInputs other = inputs();
+  other.pretraining->shards.remask = true;
+  EXPECT_THROW(train(a, std::move(other), threads_), Error);
+}
+
+TEST_F(Corpus, AModelThatPredictsTheNextSentenceNeedsLabels) {
+  options_.pairs = false, options_.output = root_ + "/blocks";
+  const data::Document document{"w1 w2 w3 w4 w5 w6 w7 w8 .", "w2 w3 w4 w5 w6 .", "w7 w8 w9 w10 w11 w12 ."};
+  data::prepare(std::vector<data::Document>(40, document), *tokenizer_, options_, threads_);
+  TrainInputs in = inputs();
+  in.pretraining->shards.files = data::list_shards(options_.output, "train");
+  try {
+    train(arguments("out"), std::move(in), threads_);
+    FAIL();
+  } catch (const Error& e) {
+    EXPECT_THAT(e.what(), HasSubstr("no next-sentence labels"));
+  }
+  TrainInputs without = inputs(models::Head::masked_lm);
+  without.pretraining->shards.files = data::list_shards(options_.output, "train");
+  EXPECT_EQ(train(arguments("blocks_out"), std::move(without), threads_).global_step, 24);
+}
+
+TEST_F(Corpus, FineTuningStartsFromThePretrainedEncoder) {
+  TrainingArguments a = arguments("out");
+  train(a, inputs(), threads_);
+  models::ModelConfig config = models::read_config(root_ + "/out");
+  models::set_labels(config, {"a", "b"});
+  models::LoadReport report;
+  const models::Parameters parameters = models::load_parameters(root_ + "/out", config, {}, report);
+  EXPECT_THAT(report.initialised, testing::Each(testing::StartsWith("classifier.")));
+  EXPECT_NO_THROW((void)models::build_classifier(config));
+}
+
+}  // namespace
+}  // namespace muster::train
