@@ -386,6 +386,94 @@ TEST_F(Verbs, PassesAreDumpedAndLeftOut) {
   EXPECT_EQ(names(path("dump2")).size(), 2u);
 }
 
+TEST_F(Verbs, FromPlainTextToAFineTunedModel) {
+  std::string text;
+  for (int d = 0; d < 40; ++d) text += "The day was lovely. We had a fine time. It was awful later. The film was bad.\n\n";
+  write(path("corpus.txt"), text);
+  const std::vector<std::string> prepare{"data",
+                                         "prepare",
+                                         "--input",
+                                         path("corpus.txt"),
+                                         "--tokenizer",
+                                         path("model"),
+                                         "--output",
+                                         path("shards"),
+                                         "--max_seq_length",
+                                         "32",
+                                         "--max_predictions_per_seq",
+                                         "5",
+                                         "--num_shards",
+                                         "2",
+                                         "--test_fraction",
+                                         "0.1"};
+  const Finished made = run(prepare);
+  ASSERT_EQ(made.code, 0) << made.err;
+  EXPECT_THAT(run(prepare).out, HasSubstr("(3 were there)"));
+  std::vector<std::string> other = prepare;
+  other.insert(other.end(), {"--seed", "1"});
+  EXPECT_EQ(run(other).code, 1) << "shards of other options";
+  const Finished counted = run({"data", "inspect", path("shards"), "--tokenizer", path("model"), "--json"});
+  ASSERT_EQ(counted.code, 0) << counted.err;
+  EXPECT_EQ(nlohmann::json::parse(counted.out)["shards"], 3);
+
+  std::vector<std::string> train{"train",
+                                 "--task",
+                                 "masked_lm",
+                                 "--config_name",
+                                 "tiny",
+                                 "--tokenizer",
+                                 path("model"),
+                                 "--data",
+                                 path("shards"),
+                                 "--output_dir",
+                                 path("pretrained"),
+                                 "--max_steps",
+                                 "6",
+                                 "--learning_rate",
+                                 "1e-3",
+                                 "--optim",
+                                 "lamb",
+                                 "--eval_strategy",
+                                 "steps",
+                                 "--eval_steps",
+                                 "6",
+                                 "--logging_steps",
+                                 "3"};
+  std::vector<std::string> part = train;
+  part.insert(part.end(), {"--steps_this_run", "2"});
+  const Finished paused = run(part);
+  ASSERT_EQ(paused.code, 0) << paused.err;
+  EXPECT_THAT(paused.err, HasSubstr("--resume_from_checkpoint latest goes on"));
+  train.insert(train.end(), {"--resume_from_checkpoint", "latest"});
+  const Finished trained = run(train);
+  ASSERT_EQ(trained.code, 0) << trained.err;
+  for (const char* name : {"mlm_loss", "nsp_loss", "eval_perplexity", "tokens_per_second"}) EXPECT_THAT(trained.err, HasSubstr(name));
+  EXPECT_EQ(nlohmann::json::parse(read(path("pretrained/config.json")))["architectures"][0], "BertForPreTraining");
+  const Finished tuned = run({"train", "--model", path("pretrained"), "--data", path("data"), "--output_dir", path("tuned"), "--max_steps",
+                              "2", "--save_strategy", "no"});
+  EXPECT_EQ(tuned.code, 0) << tuned.err;
+  const Finished early = run({"predict", "--model", path("pretrained"), "fine"});
+  EXPECT_EQ(early.code, 1);
+  EXPECT_THAT(early.err, HasSubstr("BertForPreTraining, not a classifier"));
+
+  // A shard that is cut off is named, or skipped and counted.
+  const std::string shard = path("shards/corpus_training_0.hdf5");
+  write(shard, read(shard).substr(0, 900));
+  const Finished bad = run({"data", "inspect", path("shards")});
+  EXPECT_EQ(bad.code, 1);
+  EXPECT_THAT(bad.out, HasSubstr("corpus_training_0.hdf5"));
+  std::vector<std::string> again{"train",          "--task",      "masked_lm", "--config_name",   "tiny",
+                                 "--tokenizer",    path("model"), "--data",    path("shards"),    "--output_dir",
+                                 path("skipping"), "--max_steps", "1",         "--save_strategy", "no"};
+  const Finished refused = run(again);
+  EXPECT_EQ(refused.code, 1);
+  EXPECT_THAT(refused.err, HasSubstr("corpus_training_0.hdf5"));
+  again.emplace_back("--skip_bad_shards");
+  const Finished skipped = run(again);
+  EXPECT_EQ(skipped.code, 0) << skipped.err;
+  EXPECT_THAT(skipped.err, HasSubstr("1 bad ones skipped"));
+}
+
 TEST_F(Verbs, AnArchiveNeedsATemporaryFolderAndLeavesNothingInIt) {
   const std::string archive = path("tmp.tar.gz");
   ASSERT_EQ(run({"package", "--model", path("out"), "--output", archive}).code, 0);
