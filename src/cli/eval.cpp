@@ -7,10 +7,13 @@
 #include "cli/support.h"
 #include "cli/verbs.h"
 #include "core/log.h"
+#include "data/prepare.h"
+#include "data/shard.h"
 #include "models/weights.h"
 #include "storage/file.h"
 #include "text/tokenizer.h"
 #include "train/evaluate.h"
+#include "train/pretraining.h"
 #include "train/report.h"
 
 namespace muster::cli {
@@ -19,13 +22,52 @@ namespace {
 struct Flags {
   EngineFlags engine;
   data::ReadOptions read;
-  std::string model, data, format = "auto", normalize = "none", output_file, task;
+  std::string model, data, objective = "classification", format = "auto", normalize = "none", output_file, task;
   int64_t batch_size = 32;
   int max_seq_length = 0;
   bool json = false, as_numbers = false;
 };
 
+/// Held-out shards: loss, perplexity, accuracies.
+int run_masked_lm(const Flags& flags) {
+  const std::atomic<bool>& stop = install_stop_flag();
+  const ModelSource source(flags.model);
+  const models::ModelConfig config = models::read_config(source.folder());
+  if (config.head == models::Head::classification)
+    throw Error(ErrorKind::invalid_argument, "{}: a {}, not a masked language model", flags.model, models::architecture_of(config));
+  const text::Tokenizer tokenizer = text::Tokenizer::load(source.folder());
+  models::LoadReport report;
+  const models::Parameters parameters = models::load_parameters(source.folder(), config, {}, report);
+  if (!report.initialised.empty())
+    throw Error(ErrorKind::invalid_argument, "{}: the weights have no {}: this is no trained language model", flags.model,
+                report.initialised.front());
+  data::PretrainingLoaderOptions options;
+  options.files = data::list_shards(flags.data, flags.read.split);
+  options.batch_size = flags.batch_size, options.shuffle = false;
+  options.masking = data::masking_of(tokenizer);
+  options.masking.vocab_size = std::min(tokenizer.vocab_size(), config.vocab_size);
+  options.max_seq_length = config.max_tokens();
+  data::PretrainingLoader loader(options);
+  ThreadPool threads(flags.engine.thread_count());
+  train::PretrainingEvaluator evaluator(config, parameters, flags.engine.runtime(), threads);
+  const auto e = evaluator.run(loader, &stop);
+  if (!e) return stop_exit_code();
+  if (flags.json) {
+    std::cout << fmt::format(
+        "{{\"sequences\":{},\"masked\":{},\"seconds\":{:.3f},\"mlm_loss\":{:.6f},\"perplexity\":{:.4f},\"mlm_accuracy\":{:.6f}",
+        e->sequences, e->masked, e->seconds, e->mlm_loss, e->perplexity, e->mlm_accuracy);
+    if (e->nsp_loss) std::cout << fmt::format(",\"nsp_loss\":{:.6f},\"nsp_accuracy\":{:.6f}", *e->nsp_loss, *e->nsp_accuracy);
+    std::cout << "}\n";
+    return 0;
+  }
+  std::cout << fmt::format("{} sequences, {} masked words\nmlm loss      {:.4f}\nperplexity    {:.2f}\nmlm accuracy  {:.4f}\n",
+                           e->sequences, e->masked, e->mlm_loss, e->perplexity, e->mlm_accuracy);
+  if (e->nsp_loss) std::cout << fmt::format("nsp loss      {:.4f}\nnsp accuracy  {:.4f}\n", *e->nsp_loss, *e->nsp_accuracy);
+  return 0;
+}
+
 int run(Flags& flags) {
+  if (flags.objective == "masked_lm") return run_masked_lm(flags);
   if (flags.as_numbers && flags.output_file.empty()) throw Error(ErrorKind::usage, "--output_numbers needs --output_file");
   if (!flags.task.empty() && train::tweeteval_task(flags.task) != flags.task)
     throw Error(ErrorKind::usage, "--tweeteval_task {}: have emoji, emotion, hate, irony, offensive, sentiment, stance", flags.task);
@@ -68,6 +110,9 @@ std::function<int()> declare_eval(CLI::App& app) {
   flags->read.split = "test";
   app.add_option("--model", flags->model, "model folder or model.tar.gz")->required();
   app.add_option("--data", flags->data, "TweetEval folder, folder of {train,val,test}.{csv,tsv,jsonl}, or one file")->required();
+  app.add_option("--task", flags->objective, "classification, or masked_lm on shards of `muster data prepare`")
+      ->check(CLI::IsMember({"classification", "masked_lm"}))
+      ->capture_default_str();
   app.add_option("--split", flags->read.split, "train, val or test")->capture_default_str();
   app.add_option("--format", flags->format, "auto, tweeteval, csv, tsv, jsonl or text")->capture_default_str();
   app.add_option("--text_column", flags->read.text_column, "column or key of the text")->capture_default_str();

@@ -161,6 +161,18 @@ void check_recipe(const train::TrainingArguments& a) {
           a.learning_rate, r.name, r.batch, batch);
 }
 
+/// Whether the first shard that can be read has next-sentence labels.
+bool any_next_labels(const std::vector<std::string>& files, bool skip_bad) {
+  for (const std::string& file : files) {
+    try {
+      return data::has_next_labels(file);
+    } catch (const Error&) {
+      if (!skip_bad) throw;
+    }
+  }
+  return false;
+}
+
 int run_masked_lm(Flags& flags) {
   const std::atomic<bool>& stop = install_stop_flag();
   const text::Tokenizer tokenizer = text::Tokenizer::load(flags.tokenizer.empty() ? flags.model : flags.tokenizer);
@@ -173,7 +185,7 @@ int run_masked_lm(Flags& flags) {
   models::ModelConfig config = config_of(flags);
   bool pairs = false;
   if (flags.next_sentence == "auto")
-    pairs = config.family == models::Family::bert && data::has_next_labels(shards.shards.files.front());
+    pairs = config.family == models::Family::bert && any_next_labels(shards.shards.files, flags.skip_bad_shards);
   else
     pairs = flags.next_sentence == "true";
   if (pairs && config.family != models::Family::bert) throw Error(ErrorKind::usage, "--next_sentence true: only BERT has that head");

@@ -11,6 +11,7 @@ const std::vector<Verb>& verbs() {
       {"package", "pack a model folder into model.tar.gz", declare_package},
       {"serve", "answer predictions over HTTP", declare_serve},
       {"predict", "label texts, by a server or by a model folder", declare_predict},
+      {"fill-mask", "show the likeliest words for masked places of texts", declare_fill_mask},
       {"tokenize", "print ids, tokens and offsets of texts", declare_tokenize},
       {"compile", "compile a model's programs ahead of time", declare_compile},
       {"explain", "show where a model's time goes, step by step", declare_explain},

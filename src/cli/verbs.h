@@ -27,6 +27,7 @@ std::function<int()> declare_eval(CLI::App& app);
 std::function<int()> declare_package(CLI::App& app);
 std::function<int()> declare_serve(CLI::App& app);
 std::function<int()> declare_predict(CLI::App& app);
+std::function<int()> declare_fill_mask(CLI::App& app);
 std::function<int()> declare_tokenize(CLI::App& app);
 std::function<int()> declare_compile(CLI::App& app);
 std::function<int()> declare_explain(CLI::App& app);

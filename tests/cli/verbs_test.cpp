@@ -449,6 +449,16 @@ TEST_F(Verbs, FromPlainTextToAFineTunedModel) {
   ASSERT_EQ(trained.code, 0) << trained.err;
   for (const char* name : {"mlm_loss", "nsp_loss", "eval_perplexity", "tokens_per_second"}) EXPECT_THAT(trained.err, HasSubstr(name));
   EXPECT_EQ(nlohmann::json::parse(read(path("pretrained/config.json")))["architectures"][0], "BertForPreTraining");
+  const Finished scored = run({"eval", "--task", "masked_lm", "--model", path("pretrained"), "--data", path("shards"), "--json"});
+  ASSERT_EQ(scored.code, 0) << scored.err;
+  EXPECT_NEAR(std::exp(nlohmann::json::parse(scored.out)["mlm_loss"].get<double>()),
+              nlohmann::json::parse(scored.out)["perplexity"].get<double>(), 0.01);
+  const Finished filled = run({"fill-mask", "--model", path("pretrained"), "--top_k", "3", "--json", "the [MASK] was lovely"});
+  ASSERT_EQ(filled.code, 0) << filled.err;
+  EXPECT_EQ(nlohmann::json::parse(filled.out)[0].size(), 3u);
+  const Finished unmasked = run({"fill-mask", "--model", path("pretrained"), "no place"});
+  EXPECT_EQ(unmasked.code, 1);
+  EXPECT_THAT(unmasked.err, HasSubstr("write [MASK] where a word is wanted"));
   const Finished tuned = run({"train", "--model", path("pretrained"), "--data", path("data"), "--output_dir", path("tuned"), "--max_steps",
                               "2", "--save_strategy", "no"});
   EXPECT_EQ(tuned.code, 0) << tuned.err;

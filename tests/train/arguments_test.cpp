@@ -60,7 +60,7 @@ TEST(Arguments, wrong_values_say_what_is_allowed) {
   const auto message = [&](const char* name, const char* value) {
     return message_of(ErrorKind::usage, [&] { set_argument(a, name, value); });
   };
-  EXPECT_THAT(message("lr_scheduler_type", "polynomial"), HasSubstr("linear, cosine, constant, constant_with_warmup"));
+  EXPECT_THAT(message("lr_scheduler_type", "quadratic"), HasSubstr("linear, cosine, polynomial, constant, constant_with_warmup"));
   EXPECT_THAT(message("max_steps", "1.5"), HasSubstr("--max_steps 1.5: not a whole number"));
   EXPECT_THAT(message("learning_rate", "1e-4x"), HasSubstr("not a number"));
   EXPECT_THAT(message("learning_rate", "nan"), HasSubstr("finite"));
