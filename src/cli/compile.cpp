@@ -28,8 +28,7 @@ Isa isa_of(const std::string& name) {
 
 int run(const Flags& flags) {
   if (flags.bf16 && flags.fp32) throw Error(ErrorKind::usage, "--bf16 and --fp32 exclude each other");
-  const ModelSource source(flags.model.empty() ? temporary_folder() : flags.model);
-  const models::ModelConfig config = config_of(flags.model.empty() ? "" : source.folder(), flags.config_name);
+  const models::ModelConfig config = config_of(flags.model, flags.config_name);
   runtime::Options options;
   flags.compiler.apply(options);
   if (options.cache_folder.empty()) throw Error(ErrorKind::usage, "no folder to compile into: give --compile_cache FOLDER");

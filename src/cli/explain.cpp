@@ -67,8 +67,7 @@ void print_table(const std::vector<runtime::ProfileRow>& rows, const runtime::Pe
 int run(Flags& flags) {
   if (flags.tokens < flags.sequences)
     throw Error(ErrorKind::usage, "--tokens {}: fewer than --sequences {}", flags.tokens, flags.sequences);
-  const ModelSource source(flags.model.empty() ? temporary_folder() : flags.model);
-  const models::ModelConfig config = config_of(flags.model.empty() ? "" : source.folder(), flags.config_name);
+  const models::ModelConfig config = config_of(flags.model, flags.config_name);
   const models::Parameters parameters = models::init_parameters(config, 1);  // their values do not matter for times
   ThreadPool threads(flags.engine.thread_count());
   std::vector<NamedProgram> programs = programs_of(config, flags.task, flags.train, 0);

@@ -1,7 +1,9 @@
 #include "cli/program_of.h"
 
+#include "cli/support.h"
 #include "core/error.h"
 #include "models/classifier.h"
+#include "storage/file.h"
 #include "train/task.h"
 
 namespace muster::cli {
@@ -14,9 +16,14 @@ std::vector<NamedProgram> programs_of(const models::ModelConfig& config, const s
   return programs;
 }
 
+models::ModelConfig config_named(const std::string& config_name) {
+  if (!config_name.ends_with(".json")) return models::named_config(config_name);
+  return models::parse_config(storage::read_file(config_name), config_name);
+}
+
 models::ModelConfig config_of(const std::string& model, const std::string& config_name) {
   if (model.empty() == config_name.empty()) throw Error(ErrorKind::usage, "give either --model FOLDER or --config_name NAME");
-  return model.empty() ? models::named_config(config_name) : models::read_config(model);
+  return model.empty() ? config_named(config_name) : models::read_config(ModelSource(model).folder());
 }
 
 }  // namespace muster::cli

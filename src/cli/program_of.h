@@ -17,7 +17,10 @@ struct NamedProgram {
 /// Throws Error(usage) for an unknown task.
 std::vector<NamedProgram> programs_of(const models::ModelConfig& config, const std::string& task, bool train, double label_smoothing);
 
-/// A model folder's config, or a named one (--config_name). Throws Error(usage) unless exactly one is given.
+/// What --config_name says: a named config, or a FILE.json.
+models::ModelConfig config_named(const std::string& config_name);
+
+/// The config of a model folder or model.tar.gz, or config_named. Throws Error(usage) unless exactly one is given.
 models::ModelConfig config_of(const std::string& model, const std::string& config_name);
 
 }  // namespace muster::cli

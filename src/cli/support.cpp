@@ -201,6 +201,14 @@ void for_each_line(const std::string& path, const std::function<void(std::string
   if (!line.empty()) hand_over();
 }
 
+void for_each_text(const std::vector<std::string>& texts, const std::string& file, const std::function<void(std::string&&)>& take) {
+  for (const std::string& text : texts) take(std::string(text));
+  if (!file.empty())
+    for_each_line(file, take);
+  else if (texts.empty())
+    for_each_line("-", take);
+}
+
 std::string json_string(std::string_view text) {
   return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }

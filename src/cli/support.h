@@ -69,6 +69,9 @@ void declare_engine_flags(CLI::App& app, EngineFlags& flags);
 /// Throws Error(not_found|io|too_large: a line over 64 MiB), and like throw_if_stopped().
 void for_each_line(const std::string& path, const std::function<void(std::string&&)>& take);
 
+/// What verbs take texts from: those of the command line, then the lines of `file`; the lines of standard input when neither is given.
+void for_each_text(const std::vector<std::string>& texts, const std::string& file, const std::function<void(std::string&&)>& take);
+
 /// JSON string with its quotes; invalid UTF-8 becomes U+FFFD.
 std::string json_string(std::string_view text);
 

@@ -54,11 +54,7 @@ int run(const Flags& flags) {
     std::cout << line << "}\n";
     if (!std::cout) throw Error(ErrorKind::io, "standard output: cannot write");
   };
-  for (const std::string& text : flags.texts) take(std::string(text));
-  if (!flags.file.empty())
-    for_each_line(flags.file, take);
-  else if (flags.texts.empty())
-    for_each_line("-", take);
+  for_each_text(flags.texts, flags.file, take);
   return 0;
 }
 

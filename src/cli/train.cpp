@@ -6,6 +6,7 @@
 #include <iostream>
 #include <memory>
 
+#include "cli/program_of.h"
 #include "cli/support.h"
 #include "cli/verbs.h"
 #include "core/log.h"
@@ -93,11 +94,8 @@ void start_from(const Flags& flags, const text::Tokenizer& tokenizer, models::Mo
   say_labels(report);
 }
 
-models::ModelConfig config_of(const Flags& flags) {
-  if (!flags.model.empty()) return models::read_config(flags.model);
-  if (!flags.config_name.ends_with(".json")) return models::named_config(flags.config_name);
-  models::ModelConfig config = models::parse_config(storage::read_file(flags.config_name), flags.config_name);
-  return config;
+models::ModelConfig starting_config(const Flags& flags) {
+  return flags.model.empty() ? config_named(flags.config_name) : models::read_config(flags.model);
 }
 
 int train_and_tell(Flags& flags, train::TrainInputs inputs, const std::atomic<bool>& stop) {
@@ -132,7 +130,7 @@ int run_classification(Flags& flags) {
     eval_set = data::read_dataset(flags.data, read);
   }
   const text::Tokenizer tokenizer = text::Tokenizer::load(flags.tokenizer.empty() ? flags.model : flags.tokenizer);
-  models::ModelConfig config = config_of(flags);
+  models::ModelConfig config = starting_config(flags);
   models::set_labels(config, train_set.label_names);
   train::TrainInputs inputs;
   start_from(flags, tokenizer, std::move(config), inputs);
@@ -182,7 +180,7 @@ int run_masked_lm(Flags& flags) {
     shards.eval_shards.files = data::list_shards(flags.data, flags.eval_split.empty() ? "test" : flags.eval_split);
   train::validate(flags.arguments, !shards.eval_shards.files.empty());
   check_recipe(flags.arguments);
-  models::ModelConfig config = config_of(flags);
+  models::ModelConfig config = starting_config(flags);
   bool pairs = false;
   if (flags.next_sentence == "auto")
     pairs = config.family == models::Family::bert && any_next_labels(shards.shards.files, flags.skip_bad_shards);

@@ -1,5 +1,6 @@
 #include "codegen/vector_math.h"
 
+#include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/Intrinsics.h>
 
 #include <cmath>
@@ -8,11 +9,13 @@ namespace muster::codegen {
 
 using llvm::Value;
 
-VectorMath::VectorMath(llvm::IRBuilder<>& builder, unsigned lanes)
+VectorMath::VectorMath(llvm::IRBuilderBase& builder, unsigned lanes)
     : b_(builder),
       floats_(llvm::FixedVectorType::get(builder.getFloatTy(), lanes)),
       ints_(llvm::FixedVectorType::get(builder.getInt32Ty(), lanes)) {}
 
+Value* VectorMath::bits(Value* x) { return b_.CreateBitCast(x, ints_); }
+Value* VectorMath::from_bits(Value* x) { return b_.CreateBitCast(x, floats_); }
 Value* VectorMath::splat(float value) { return llvm::ConstantFP::get(floats_, llvm::APFloat(value)); }
 Value* VectorMath::splat_bits(uint32_t value) { return llvm::ConstantInt::get(ints_, value); }
 Value* VectorMath::fma(Value* a, Value* b, Value* c) { return b_.CreateIntrinsic(llvm::Intrinsic::fma, {floats_}, {a, b, c}); }

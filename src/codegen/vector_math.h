@@ -2,16 +2,23 @@
 // correctly rounded value over all of f32. Lanes are independent; nothing here knows a machine.
 // Source of the polynomials: N. Juffa's public minimax fits (NVIDIA forums, Stack Overflow 47097460, 39587752, 35148198).
 #pragma once
-#include <llvm/IR/IRBuilder.h>
+#include <cstdint>
+#include <initializer_list>
+
+namespace llvm {
+class FixedVectorType;
+class IRBuilderBase;
+class Value;
+}  // namespace llvm
 
 namespace muster::codegen {
 
 class VectorMath {
  public:
-  VectorMath(llvm::IRBuilder<>& builder, unsigned lanes);
+  VectorMath(llvm::IRBuilderBase& builder, unsigned lanes);
 
-  [[nodiscard]] llvm::Type* floats() const { return floats_; }
-  [[nodiscard]] llvm::Type* ints() const { return ints_; }
+  [[nodiscard]] llvm::FixedVectorType* floats() const { return floats_; }
+  [[nodiscard]] llvm::FixedVectorType* ints() const { return ints_; }
 
   llvm::Value* splat(float value);
   llvm::Value* fma(llvm::Value* a, llvm::Value* b, llvm::Value* c);
@@ -28,8 +35,8 @@ class VectorMath {
   /// The bits of the nearest bf16, ties to even, in the high half of each lane (an i32 vector); NaN stays NaN.
   llvm::Value* bf16_bits(llvm::Value* x);
 
-  llvm::Value* bits(llvm::Value* x) { return b_.CreateBitCast(x, ints_); }
-  llvm::Value* from_bits(llvm::Value* x) { return b_.CreateBitCast(x, floats_); }
+  llvm::Value* bits(llvm::Value* x);  // as i32, and back
+  llvm::Value* from_bits(llvm::Value* x);
 
  private:
   llvm::Value* splat_bits(uint32_t value);
@@ -42,7 +49,7 @@ class VectorMath {
   /// c[0], then fma(that, x, c[i]) for the others.
   llvm::Value* polynomial(llvm::Value* x, std::initializer_list<float> coefficients);
 
-  llvm::IRBuilder<>& b_;
+  llvm::IRBuilderBase& b_;
   llvm::FixedVectorType *floats_, *ints_;
 };
 

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "passes/rewrite.h"
-
 namespace muster::passes {
 
 using graph::Dim;
@@ -50,7 +48,7 @@ const std::vector<Dim>& space_of(const Graph& g, const Node& node) {
 
 class Grouping {
  public:
-  explicit Grouping(const Graph& graph) : g_(graph), uses_(graph), of_(graph.nodes.size(), -1) {}
+  explicit Grouping(const Graph& graph) : g_(graph), of_(graph.nodes.size(), -1) {}
 
   std::vector<Group> run() {
     const auto count = static_cast<int32_t>(g_.nodes.size());
@@ -163,7 +161,6 @@ class Grouping {
   [[nodiscard]] static bool worth_it(const Group& group) { return group.nodes.size() > 1; }
 
   const Graph& g_;
-  Uses uses_;
   std::vector<int32_t> of_;  // group of each node
   std::vector<Group> groups_;
 };

@@ -87,6 +87,20 @@ std::vector<std::byte> run_passes(Graph& graph, const Options& options, Isa isa,
   return object;
 }
 
+/// Whether the object of a cached program has the functions that this muster looks for. Another version may schedule regions otherwise.
+bool has_functions(const CachedProgram& program) {
+  try {
+    for (const cpu::LoopNest& nest : cpu::loop_nests(program.graph)) {
+      if (program.code == nullptr) return false;
+      (void)program.code->find(nest.name);
+    }
+    return true;
+  } catch (const Error& e) {
+    log_warning("the program in the compile cache is not of this version and made anew: {}", e.what());
+    return false;
+  }
+}
+
 /// Fusion needs code; without its generator the program runs one operation at a time.
 Options without_fusion_if_needed(const Options& options) {
   Options now = options;
@@ -130,6 +144,7 @@ std::unique_ptr<backend::Executable> compile(Graph graph, const Options& options
     cache.emplace(options.cache_folder, options.cache_limit);
     key = watch.time("key", [&] { return key_of(graph, options, isa, precision); });
     found = watch.time("load", [&] { return cache->find(key); });
+    if (found && !has_functions(*found)) found.reset();
   }
   if (found) {
     report.from_cache = true;

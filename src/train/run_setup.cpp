@@ -16,10 +16,16 @@ runtime::Precision wanted_precision(const TrainingArguments& a) {
   return a.bf16 ? runtime::Precision::bf16 : a.fp32 ? runtime::Precision::f32 : runtime::Precision::automatic;
 }
 
-void check_metric(const BestMetric& metric) {
+/// What an evaluation has beside its loss; of pre-training as pretraining.cpp names it.
+Scalars evaluation_metrics(bool pretraining) {
+  if (!pretraining) return scalars(Metrics());
+  return {{"mlm_loss", 0}, {"perplexity", 0}, {"mlm_accuracy", 0}, {"nsp_loss", 0}, {"nsp_accuracy", 0}};
+}
+
+void check_metric(const BestMetric& metric, const Scalars& values) {
   std::string names = "eval_loss";
   bool known = metric.key == names;
-  for (const auto& [name, value] : scalars(Metrics())) {
+  for (const auto& [name, value] : values) {
     known |= metric.key == "eval_" + name;
     names += ", eval_" + name;
   }
@@ -35,7 +41,7 @@ Run::Run(TrainingArguments arguments, TrainInputs inputs, ThreadPool& threads)
       metric_(best_metric(arguments_)),
       start_(std::chrono::steady_clock::now()) {
   validate(arguments_, inputs_.pretraining ? !inputs_.pretraining->eval_shards.files.empty() : inputs_.eval != nullptr);
-  if (!inputs_.pretraining) check_metric(metric_);
+  check_metric(metric_, evaluation_metrics(inputs_.pretraining.has_value()));
   objective_ = make_objective(arguments_, inputs_, threads_);
   output_lock_.emplace(prepare_output(arguments_));
 

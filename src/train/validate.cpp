@@ -81,7 +81,7 @@ BestMetric best_metric(const TrainingArguments& a) {
   if (!best.key.starts_with("eval_")) best.key = "eval_" + best.key;
   // Scripts that average over the classes themselves log these names.
   if (best.key == "eval_f1" || best.key == "eval_recall" || best.key == "eval_precision") best.key += "_macro";
-  best.greater_is_better = a.greater_is_better.value_or(!best.key.ends_with("loss"));
+  best.greater_is_better = a.greater_is_better.value_or(!best.key.ends_with("loss") && best.key != "eval_perplexity");
   return best;
 }
 

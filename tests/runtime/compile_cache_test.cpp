@@ -123,6 +123,21 @@ TEST_F(Cache, ABrokenEntryIsMadeAnew) {
   }
 }
 
+TEST_F(Cache, AnEntryWithoutTheFunctionsWantedIsMadeAnew) {
+  const std::vector<float> right = run();
+  const fs::path entry = entries().at(0);
+  const CompileCache cache(folder_);
+  const CachedProgram program = *cache.find(entry.stem().string());
+  fs::remove(entry);
+  std::string why;
+  ASSERT_TRUE(cache.store(entry.stem().string(), program.graph, {}, why)) << "the graph without its code";
+  reports_.clear();
+  EXPECT_EQ(run(), right);
+  EXPECT_FALSE(reports_.at(0).from_cache);
+  EXPECT_EQ(run(), right);
+  EXPECT_TRUE(reports_.at(1).from_cache);
+}
+
 TEST_F(Cache, AFolderThatCannotBeWrittenIsDoneWithout) {
   const std::vector<float> right = run();
   options_.cache_folder = "/proc/muster";

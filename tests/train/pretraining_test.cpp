@@ -203,6 +203,20 @@ TEST_F(Corpus, AnotherCheckpointsShardsOrMasksAreRefused) {
   EXPECT_THROW(train(a, std::move(other), threads_), Error);
 }
 
+TEST_F(Corpus, AnUnknownMetricIsRefusedBeforeTheFirstStepAndLessPerplexityIsBetter) {
+  TrainingArguments a = arguments("out");
+  a.eval_strategy = Strategy::steps, a.metric_for_best_model = "f1_macro";
+  try {
+    train(a, inputs(), threads_);
+    FAIL();
+  } catch (const Error& e) {
+    EXPECT_EQ(e.kind(), ErrorKind::usage);
+    EXPECT_THAT(e.what(), HasSubstr("eval_perplexity"));
+  }
+  a.metric_for_best_model = "perplexity";
+  EXPECT_FALSE(best_metric(a).greater_is_better);
+}
+
 TEST_F(Corpus, AModelThatPredictsTheNextSentenceNeedsLabels) {
   options_.pairs = false, options_.output = root_ + "/blocks";
   const data::Document document{"w1 w2 w3 w4 w5 w6 w7 w8 .", "w2 w3 w4 w5 w6 .", "w7 w8 w9 w10 w11 w12 ."};

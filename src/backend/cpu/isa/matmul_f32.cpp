@@ -28,7 +28,7 @@ struct F32Kernel {
     for (int i = 0; i < kLive; ++i)
 #pragma GCC unroll 8
       for (int v = 0; v < kPanels * kVectors; ++v) sums[i][v] = zero ? VecF{} : load(place(i, v));
-    // The rows of C that are written at the end are asked for now.
+    // The rows of C are written at the end; they are asked for here already.
 #pragma GCC unroll 16
     for (int i = 0; i < kLive; ++i)
 #pragma GCC unroll 8
