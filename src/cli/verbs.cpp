@@ -4,6 +4,7 @@ namespace muster::cli {
 
 const std::vector<Verb>& verbs() {
   static const std::vector<Verb> table{
+      {"tokenizer-train", "learn a vocabulary from text", declare_tokenizer_train},
       {"data-prepare", "make shards of pre-training data from text", declare_data_prepare},
       {"data-inspect", "count and check shards of pre-training data", declare_data_inspect},
       {"train", "fine-tune a model folder on labelled texts", declare_train},

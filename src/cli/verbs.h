@@ -21,6 +21,7 @@ struct Verb {
 const std::vector<Verb>& verbs();
 
 std::function<int()> declare_train(CLI::App& app);
+std::function<int()> declare_tokenizer_train(CLI::App& app);
 std::function<int()> declare_data_prepare(CLI::App& app);
 std::function<int()> declare_data_inspect(CLI::App& app);
 std::function<int()> declare_eval(CLI::App& app);

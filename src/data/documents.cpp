@@ -96,29 +96,36 @@ std::vector<std::string> split_sentences(std::string_view text) {
   return sentences;
 }
 
-std::vector<Document> read_documents(const std::vector<std::string>& paths, DocumentBorder border, SentenceBorder sentences,
-                                     const std::string& column) {
-  std::vector<Document> documents;
-  const auto add_file = [&](const std::string& file) {
+void for_each_text(const std::vector<std::string>& paths, const std::string& column,
+                   const std::function<void(std::string_view text, bool is_row)>& take) {
+  const auto take_file = [&](const std::string& file) {
     const std::string ending = std::filesystem::path(file).extension().string();
     if (ending == ".csv" || ending == ".tsv" || ending == ".jsonl" || ending == ".ndjson") {
       ReadOptions options;
       options.text_column = column, options.require_labels = false;
-      for (const std::string& text : read_dataset(file, options).texts) add_text(documents, text, DocumentBorder::file, sentences);
+      for (const std::string& text : read_dataset(file, options).texts) take(text, true);
       return;
     }
-    add_text(documents, storage::read_file(file, uint64_t{4} << 30), border, sentences);
+    const storage::MappedFile mapped(file);
+    take({reinterpret_cast<const char*>(mapped.bytes().data()), mapped.bytes().size()}, false);
   };
   for (const std::string& path : paths) {
     if (!storage::is_folder(path)) {
       if (!storage::is_file(path)) throw Error(ErrorKind::not_found, "{}: no such file or folder of text", path);
-      add_file(path);
+      take_file(path);
       continue;
     }
     for (const storage::TreeEntry& entry : storage::list_tree(path))
       if (entry.kind == storage::TreeEntry::Kind::file && !std::filesystem::path(entry.name).filename().string().starts_with("."))
-        add_file(path + "/" + entry.name);
+        take_file(path + "/" + entry.name);
   }
+}
+
+std::vector<Document> read_documents(const std::vector<std::string>& paths, DocumentBorder border, SentenceBorder sentences,
+                                     const std::string& column) {
+  std::vector<Document> documents;
+  for_each_text(paths, column,
+                [&](std::string_view text, bool is_row) { add_text(documents, text, is_row ? DocumentBorder::file : border, sentences); });
   return documents;
 }
 

@@ -1,5 +1,6 @@
 # Golden values of the Rust tokenizers library for tests/text. Needs the PyPI package tokenizers (0.23.3 made the committed ones).
 #   make_goldens.py OUT_DIR                            trains the two small tokenizers, writes them, the lines and the goldens
+#   make_goldens.py --trained OUT_DIR                  what the Rust trainer learns from the lines that are there
 #   make_goldens.py --tokenizer DIR --texts FILE OUT   goldens of any tokenizer.json for a file of texts, one a line ("-": the nasty lines)
 # Formats are described in tests/text/golden.h. Everything comes from fixed seeds.
 import argparse
@@ -215,12 +216,33 @@ def write(path, lines):
         f.write("".join(line + "\n" for line in lines))
 
 
+def trained(out):
+    """trained.golden: SIZE TOKENS MERGES DIGEST of the byte-level BPE that the Rust trainer learns from lines.txt as it stands."""
+    from tokenizers import ByteLevelBPETokenizer
+    with open(os.path.join(out, "trained.golden"), "w") as file:
+        for size in (300, 700, 2000, 5000):
+            bpe = ByteLevelBPETokenizer()
+            bpe.train([os.path.join(out, "lines.txt")], vocab_size=size, min_frequency=2, show_progress=False,
+                      special_tokens=["<s>", "<pad>", "</s>", "<unk>", "<mask>"])
+            model = json.loads(bpe.to_str())["model"]
+            words = []
+            for token, _ in sorted(model["vocab"].items(), key=lambda item: item[1]):
+                words += list(token.encode()) + [256]
+            for left, right in model["merges"]:
+                words += [model["vocab"][left], model["vocab"][right]]
+            file.write("%d %d %d %s\n" % (size, len(model["vocab"]), len(model["merges"]), digest(words, 8)))
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--tokenizer")
     parser.add_argument("--texts", default="-")
+    parser.add_argument("--trained", action="store_true", help="trained.golden only, from the lines.txt of OUT_DIR")
     parser.add_argument("out")
     args = parser.parse_args()
+    if args.trained:
+        trained(args.out)
+        return
     os.makedirs(args.out, exist_ok=True)
     if args.tokenizer:
         lines = nasty() if args.texts == "-" else open(args.texts, "rb").read().split(b"\n")
