@@ -141,7 +141,7 @@ Parameters init_parameters(const ModelConfig& config, uint64_t seed) {
   return parameters;
 }
 
-void save_parameters(const std::string& folder, const ModelConfig& config, const Parameters& parameters) {
+void save_parameters(const std::string& folder, const ModelConfig& config, const Parameters& parameters, const storage::ReadBytes& read) {
   const std::vector<ParameterInfo> table = parameter_table(config);
   std::vector<storage::NamedTensorView> tensors;
   for (const ParameterInfo& row : table) {
@@ -157,7 +157,7 @@ void save_parameters(const std::string& folder, const ModelConfig& config, const
                 table.size());
   storage::make_folders(folder);
   write_config(folder, config);
-  storage::write_safetensors(folder + "/model.safetensors", tensors);  // last: it marks the folder as finished
+  storage::write_weight_folder(folder, tensors, read);  // last: it marks the folder as finished
 }
 
 }  // namespace muster::models

@@ -10,6 +10,7 @@
 
 #include "core/tensor.h"
 #include "models/config.h"
+#include "storage/safetensors.h"
 
 namespace muster::models {
 
@@ -55,8 +56,10 @@ Parameters load_parameters(const std::string& folder, const ModelConfig& config,
 /// the seed and the parameter's name only.
 Parameters init_parameters(const ModelConfig& config, uint64_t seed);
 
-/// Writes folder/model.safetensors (F32, Hugging Face names) and folder/config.json, each atomically; makes the folder.
+/// Writes folder/config.json and the weights (F32, Hugging Face names; storage::write_weight_folder), each file atomically; makes the
+/// folder. `read`: for parameters that change meanwhile.
 /// Throws Error(io), Error(invalid_argument) for parameters that are not the config's.
-void save_parameters(const std::string& folder, const ModelConfig& config, const Parameters& parameters);
+void save_parameters(const std::string& folder, const ModelConfig& config, const Parameters& parameters,
+                     const storage::ReadBytes& read = {});
 
 }  // namespace muster::models

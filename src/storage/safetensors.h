@@ -2,9 +2,11 @@
 // Format: huggingface/safetensors README ("Format"). Which tensors a model wants is the business of models.
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -71,9 +73,22 @@ struct NamedTensorView {
   TensorView tensor;
 };
 
+/// Hands over the bytes of a tensor that is written, piece by piece: `take` gets them in order. For tensors that change meanwhile.
+using TakeBytes = std::function<void(std::span<const std::byte>)>;
+using ReadBytes = std::function<void(std::span<const std::byte> bytes, const TakeBytes& take)>;
+
 /// Writes the tensors as given (no conversion), atomically and without a second copy in memory. Order in the file: wider element types
 /// first, then by name; header padded with spaces to a multiple of 8. Same input, same bytes.
 /// Throws Error(invalid_argument) on a name given twice or one that is not UTF-8, Error(io).
-void write_safetensors(const std::string& path, const std::vector<NamedTensorView>& tensors, const Metadata& metadata = {{"format", "pt"}});
+void write_safetensors(const std::string& path, const std::vector<NamedTensorView>& tensors, const Metadata& metadata = {{"format", "pt"}},
+                       const ReadBytes& read = {});
+
+/// The weights of a model folder: model.safetensors, or from `max_shard_bytes` on model-00001-of-0000N.safetensors, each of whole tensors
+/// and not over that unless one tensor is, with model.safetensors.index.json (format: Transformers' save_pretrained). Whatever marks the
+/// folder as complete, the single file or the index, is written last; weights of the other kind go. Throws like write_safetensors.
+void write_weight_folder(const std::string& folder, const std::vector<NamedTensorView>& tensors, const ReadBytes& read = {},
+                         size_t max_shard_bytes = size_t{5} << 30);
+/// Whether `folder` has weights that WeightFolder::open finds.
+bool has_weights(const std::string& folder);
 
 }  // namespace muster::storage

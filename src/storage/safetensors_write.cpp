@@ -59,7 +59,8 @@ std::string header_of(const std::vector<const NamedTensorView*>& order, const Me
 
 }  // namespace
 
-void write_safetensors(const std::string& path, const std::vector<NamedTensorView>& tensors, const Metadata& metadata) {
+void write_safetensors(const std::string& path, const std::vector<NamedTensorView>& tensors, const Metadata& metadata,
+                       const ReadBytes& read) {
   std::vector<const NamedTensorView*> order;
   for (const NamedTensorView& item : tensors) {
     MUSTER_ASSERT(item.tensor.data != nullptr || item.tensor.bytes() == 0);
@@ -82,7 +83,11 @@ void write_safetensors(const std::string& path, const std::vector<NamedTensorVie
   AtomicFile file(path, "weights");
   file.write(std::as_bytes(std::span(&length, 1)));
   file.write(header);
-  for (const NamedTensorView* item : order) file.write(std::span(static_cast<const std::byte*>(item->tensor.data), item->tensor.bytes()));
+  const TakeBytes take = [&](std::span<const std::byte> bytes) { file.write(bytes); };
+  for (const NamedTensorView* item : order) {
+    const std::span bytes(static_cast<const std::byte*>(item->tensor.data), item->tensor.bytes());
+    read ? read(bytes, take) : take(bytes);
+  }
   file.commit();
 }
 

@@ -57,6 +57,43 @@ WeightFolder WeightFolder::open(const std::string& folder) {
   return result;
 }
 
+bool has_weights(const std::string& folder) {
+  return is_file(folder + "/model.safetensors") || is_file(folder + "/model.safetensors.index.json");
+}
+
+void write_weight_folder(const std::string& folder, const std::vector<NamedTensorView>& tensors, const ReadBytes& read,
+                         size_t max_shard_bytes) {
+  std::vector<std::vector<NamedTensorView>> shards(1);
+  size_t total = 0, filled = 0;
+  for (const NamedTensorView& item : tensors) {
+    if (!shards.back().empty() && filled + item.tensor.bytes() > max_shard_bytes) shards.emplace_back(), filled = 0;
+    shards.back().push_back(item);
+    filled += item.tensor.bytes(), total += item.tensor.bytes();
+  }
+  const std::string single = folder + "/model.safetensors", index = single + ".index.json";
+  std::vector<std::string> stale;  // of an earlier model
+  for (const TreeEntry& entry : list_tree(folder))
+    if (entry.name.starts_with("model-") && entry.name.ends_with(".safetensors")) stale.push_back(entry.name);
+  if (shards.size() == 1) {
+    write_safetensors(single, tensors, {{"format", "pt"}}, read);
+    remove_tree(index);
+    for (const std::string& name : stale) remove_tree(folder + "/" + name);
+    return;
+  }
+  remove_tree(index);
+  nlohmann::json weight_map = nlohmann::json::object();
+  for (size_t s = 0; s < shards.size(); ++s) {
+    const std::string name = fmt::format("model-{:05}-of-{:05}.safetensors", s + 1, shards.size());
+    write_safetensors(folder + "/" + name, shards[s], {{"format", "pt"}}, read);
+    for (const NamedTensorView& item : shards[s]) weight_map[item.name] = name;
+    std::erase(stale, name);
+  }
+  const nlohmann::json document{{"metadata", {{"total_size", total}}}, {"weight_map", weight_map}};
+  write_file_atomic(index, document.dump(2) + "\n", "index of the weights");
+  remove_tree(single);
+  for (const std::string& name : stale) remove_tree(folder + "/" + name);
+}
+
 std::vector<std::string> WeightFolder::names() const {
   std::vector<std::string> result;
   for (const auto& [name, file] : file_of_) result.push_back(name);

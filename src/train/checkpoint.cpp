@@ -19,11 +19,11 @@ constexpr const char* kStateFile = "muster_state.json";
 constexpr const char* kMomentsFile = "optimizer.safetensors";
 constexpr int kFormat = 1;
 
-void write_moments(const std::string& folder, const Snapshot& s) {
+void write_moments(const std::string& folder, const Snapshot& s, const storage::ReadBytes& read) {
   std::vector<storage::NamedTensorView> tensors;
   for (const auto& [name, tensor] : s.first_moments) tensors.push_back({"exp_avg." + name, tensor.view()});
   for (const auto& [name, tensor] : s.second_moments) tensors.push_back({"exp_avg_sq." + name, tensor.view()});
-  storage::write_safetensors(folder + "/" + kMomentsFile, tensors);
+  storage::write_safetensors(folder + "/" + kMomentsFile, tensors, {{"format", "pt"}}, read);
 }
 
 /// The document without its own hash, as it is hashed.
@@ -70,12 +70,12 @@ void copy_tokenizer(const text::Tokenizer& tokenizer, const std::string& folder)
     storage::write_file_atomic(folder + "/" + file.filename().string(), storage::read_file(file.string()), "tokenizer");
 }
 
-std::string save_checkpoint(const Snapshot& s) {
+std::string save_checkpoint(const Snapshot& s, const storage::ReadBytes& read) {
   const std::string target = fmt::format("{}/checkpoint-{}", s.arguments.output_dir, s.state.global_step);
   storage::AtomicFolder folder(target, storage::AtomicFolder::Existing::replace);
-  models::save_parameters(folder.path(), s.config, s.parameters);
+  models::save_parameters(folder.path(), s.config, s.parameters, read);
   if (s.tokenizer) copy_tokenizer(*s.tokenizer, folder.path());
-  write_moments(folder.path(), s);
+  write_moments(folder.path(), s, read);
   std::string best = s.state.best_checkpoint();
   if (!best.empty()) best = s.arguments.output_dir + "/" + best;
   if (best != target && !storage::is_folder(best)) best.clear();

@@ -12,6 +12,7 @@
 
 #include "models/config.h"
 #include "models/weights.h"
+#include "storage/safetensors.h"
 #include "text/tokenizer.h"
 #include "train/identity.h"
 #include "train/schedule.h"
@@ -19,21 +20,22 @@
 
 namespace muster::train {
 
-/// What is saved: references to a running trainer's parts.
+/// What is saved: a running trainer's parts, most of them by reference.
 struct Snapshot {
   const models::ModelConfig& config;
   const models::Parameters& parameters;
   const models::Parameters& first_moments;
   const models::Parameters& second_moments;
   const text::Tokenizer* tokenizer;  // null: none is written
-  const TrainState& state;
+  TrainState state;
   const TrainingArguments& arguments;
   const Plan& plan;
   const Identity& identity;
 };
 
-/// Writes output_dir/checkpoint-<global_step>, replacing one of that name, and returns its path. Throws Error(io).
-std::string save_checkpoint(const Snapshot& snapshot);
+/// Writes output_dir/checkpoint-<global_step>, replacing one of that name, and returns its path. `read`: for tensors that change
+/// meanwhile. Throws Error(io).
+std::string save_checkpoint(const Snapshot& snapshot, const storage::ReadBytes& read = {});
 
 /// Deletes checkpoints of output_dir, oldest first, until `limit` are left; never the newest and never the one named `best`
 /// ("checkpoint-12"). With a limit of 1 both stay.

@@ -4,12 +4,11 @@
 
 #include "core/error.h"
 #include "storage/file.h"
+#include "storage/safetensors.h"
 #include "train/checkpoint.h"
 
 namespace muster::train {
 namespace {
-
-constexpr const char* kModel = "model.safetensors";
 
 std::string results_json(const TrainingArguments& arguments, const TrainState& state, const Plan& plan, const RunReport& report) {
   nlohmann::ordered_json j;
@@ -39,7 +38,7 @@ storage::FolderLock prepare_output(const TrainingArguments& arguments) {
   storage::FolderLock lock(dir, "muster train");
   storage::remove_leftovers(dir);
   const std::vector<std::string> checkpoints = list_checkpoints(dir);
-  const bool finished = storage::is_file(dir + "/" + kModel);
+  const bool finished = storage::has_weights(dir);
   if (!finished && checkpoints.empty()) return lock;
   if (!arguments.resume_from_checkpoint.empty()) return lock;
   if (!arguments.overwrite_output_dir)
@@ -48,7 +47,7 @@ storage::FolderLock prepare_output(const TrainingArguments& arguments) {
                 "another --output_dir",
                 dir, finished ? "a finished model" : "checkpoints of a run");
   // The model goes first: a run killed in here leaves no folder that looks finished.
-  storage::remove_tree(dir + "/" + kModel);
+  for (const char* name : {"model.safetensors", "model.safetensors.index.json"}) storage::remove_tree(dir + "/" + name);
   for (const std::string& folder : checkpoints) storage::remove_tree(folder);
   for (const char* name : {"runs", "metrics.jsonl", "train_results.json", "trainer_state.json", "README.md"})
     storage::remove_tree(dir + "/" + name);

@@ -8,6 +8,7 @@
 
 #include "runtime/compile.h"
 #include "storage/file.h"
+#include "train/checkpoint_writer.h"
 #include "train/identity.h"
 #include "train/metrics_log.h"
 #include "train/objective.h"
@@ -86,6 +87,7 @@ class Run {
   int64_t saved_step_ = -1;                                        // of the newest checkpoint of this session
   int64_t first_step_ = 0, first_tokens_ = 0, first_samples_ = 0;  // where this session began: rates count from there
   std::chrono::steady_clock::time_point start_;
+  CheckpointWriter writer_;  // last: what it writes from outlives it
 };
 
 }  // namespace muster::train

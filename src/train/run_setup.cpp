@@ -39,7 +39,8 @@ Run::Run(TrainingArguments arguments, TrainInputs inputs, ThreadPool& threads)
       inputs_(std::move(inputs)),
       threads_(threads),
       metric_(best_metric(arguments_)),
-      start_(std::chrono::steady_clock::now()) {
+      start_(std::chrono::steady_clock::now()),
+      writer_(threads) {
   validate(arguments_, inputs_.pretraining ? !inputs_.pretraining->eval_shards.files.empty() : inputs_.eval != nullptr);
   check_metric(metric_, evaluation_metrics(inputs_.pretraining.has_value()));
   objective_ = make_objective(arguments_, inputs_, threads_);

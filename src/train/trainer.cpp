@@ -18,6 +18,7 @@ void Run::step() {
   last_grad_norm_ = global_norm(objective_->gradients(), threads_);
   need_finite(last_grad_norm_, "gradient norm");
   last_learning_rate_ = learning_rate(arguments_, plan_, step);
+  writer_.release();
   optimizer_->update(objective_->gradients(), step + 1, last_learning_rate_, clip_factor(last_grad_norm_, arguments_.max_grad_norm));
   objective_->updated(last_learning_rate_, arguments_.weight_decay);
 
@@ -49,6 +50,7 @@ bool Run::due(Strategy strategy, int64_t every) const {
 }
 
 void Run::after_step() {
+  writer_.check();
   if (state_.steps_since_log > 0 && (state_.global_step % arguments_.logging_steps == 0 || finished())) log_step();
   // A stop signal leaves seconds, an evaluation may take minutes: it is made up for when the run is resumed.
   if (!interrupted() && state_.last_evaluation != state_.global_step && due(arguments_.eval_strategy, arguments_.eval_steps)) evaluate();
@@ -76,6 +78,7 @@ void Run::log_step() {
 
 void Run::evaluate() {
   progress_->status("evaluating");
+  writer_.release();  // an evaluation brings the whole model up to date
   const std::optional<Scalars> values = objective_->evaluate(inputs_.stop);
   if (!values) return;  // interrupted
   Record r{state_.global_step, epoch(), *values};
@@ -90,11 +93,12 @@ void Run::evaluate() {
 
 void Run::save() {
   progress_->status("saving a checkpoint");
+  writer_.wait();
   objective_->write_back();
-  save_checkpoint({inputs_.config, inputs_.parameters, optimizer_->first_moments(), optimizer_->second_moments(), inputs_.tokenizer, state_,
-                   arguments_, plan_, identity_});
+  writer_.start({inputs_.config, inputs_.parameters, optimizer_->first_moments(), optimizer_->second_moments(), inputs_.tokenizer, state_,
+                 arguments_, plan_, identity_},
+                arguments_.save_total_limit.value_or(0));
   saved_step_ = state_.global_step;
-  if (arguments_.save_total_limit) rotate_checkpoints(arguments_.output_dir, *arguments_.save_total_limit, state_.best_checkpoint());
 }
 
 void Run::record(Record r) {
@@ -112,6 +116,7 @@ std::vector<std::pair<std::string, double>> Run::summary() const {
           {"train_samples_per_second", rate(state_.samples_seen, first_samples_)},
           {"train_steps_per_second", rate(state_.global_step, first_step_)},
           {"train_tokens_per_second", rate(state_.tokens_seen, first_tokens_)},
+          {"train_checkpoint_stall", writer_.written() > 0 ? writer_.stalled() / static_cast<double>(writer_.written()) : 0.0},
           {"train_loss", state_.global_step > 0 ? state_.loss_sum / static_cast<double>(state_.global_step) : 0.0}};
 }
 
@@ -130,6 +135,7 @@ TrainResult Run::result(Outcome outcome) const {
 
 TrainResult Run::interrupt() {
   if (saved_step_ != state_.global_step) save();
+  writer_.wait();
   progress_->finish();
   TrainResult r = result(Outcome::interrupted);
   r.checkpoint = fmt::format("{}/checkpoint-{}", arguments_.output_dir, state_.global_step);
@@ -137,6 +143,7 @@ TrainResult Run::interrupt() {
 }
 
 TrainResult Run::finish(Outcome outcome) {
+  writer_.wait();
   TrainResult r = result(outcome);
   record({state_.global_step, epoch(), r.summary});
   progress_->finish();

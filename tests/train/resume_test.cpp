@@ -18,7 +18,7 @@ std::vector<std::string> steady(const std::string& jsonl) {
   for (std::string line; std::getline(in, line);) {
     auto j = nlohmann::ordered_json::parse(line);
     for (const char* key : {"eval_runtime", "eval_samples_per_second", "eval_steps_per_second", "train_runtime", "train_samples_per_second",
-                            "train_steps_per_second", "train_tokens_per_second"})
+                            "train_steps_per_second", "train_tokens_per_second", "train_checkpoint_stall"})
       j.erase(key);
     lines.push_back(j.dump());
   }
