@@ -8,6 +8,7 @@ const std::vector<Verb>& verbs() {
       {"data-prepare", "make shards of pre-training data from text", declare_data_prepare},
       {"data-inspect", "count and check shards of pre-training data", declare_data_inspect},
       {"train", "fine-tune a model folder on labelled texts", declare_train},
+      {"top", "watch a training run", declare_top},
       {"eval", "score a fine-tuned model on a labelled split", declare_eval},
       {"package", "pack a model folder into model.tar.gz", declare_package},
       {"serve", "answer predictions over HTTP", declare_serve},

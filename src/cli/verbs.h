@@ -24,6 +24,7 @@ std::function<int()> declare_train(CLI::App& app);
 std::function<int()> declare_tokenizer_train(CLI::App& app);
 std::function<int()> declare_data_prepare(CLI::App& app);
 std::function<int()> declare_data_inspect(CLI::App& app);
+std::function<int()> declare_top(CLI::App& app);
 std::function<int()> declare_eval(CLI::App& app);
 std::function<int()> declare_package(CLI::App& app);
 std::function<int()> declare_serve(CLI::App& app);

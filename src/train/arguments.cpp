@@ -62,6 +62,7 @@ const std::vector<Row>& rows() {
       {"bf16", &A::bf16, false, "multiply in bf16, keep f32 weights"},
       {"fp32", &A::fp32, false, "multiply in f32"},
       {"threads", &A::threads, false, "threads to compute with; 0: every core. Results do not depend on it"},
+      {"peak_tflops", &A::peak_tflops, false, "what the machine could do in this precision: logs model flops utilisation (mfu); 0: not"},
       {"logging_steps", &A::logging_steps, false, "steps between two log lines (500 in Transformers)"},
       {"eval_strategy", &A::eval_strategy, false, "when to evaluate"},
       {"eval_steps", &A::eval_steps, false, "steps between two evaluations"},

@@ -55,6 +55,7 @@ struct TrainingArguments {
   bool fp32 = false;    // neither: chosen for this machine
   int64_t threads = 0;  // 0: every core this process may use
 
+  double peak_tflops = 0;  // of the machine; 0: not known, no mfu is logged
   int64_t logging_steps = 50;
   Strategy eval_strategy = Strategy::no;
   int64_t eval_steps = 500;

@@ -42,8 +42,8 @@ void CheckpointWriter::join() {
 }
 
 void CheckpointWriter::start(Snapshot snapshot, int64_t save_total_limit) {
-  wait();
   const Clock clock(stalled_);
+  wait();
   frozen_ = std::make_unique<FrozenTensors>(tensors_of(snapshot));
   done_ = false;
   thread_ = std::thread([this, save_total_limit, snapshot = std::move(snapshot)] {
@@ -66,7 +66,6 @@ void CheckpointWriter::release() {
 
 void CheckpointWriter::wait() {
   if (!thread_.joinable()) return;
-  const Clock clock(stalled_);
   join();
   if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
   ++written_;

@@ -32,7 +32,7 @@ class CheckpointWriter {
   /// wait(), when that takes no time.
   void check();
 
-  /// What the training thread spent here, in seconds: waiting for disk or copies.
+  /// Seconds that steps waited in start() and release(): for the checkpoint before, or for copies.
   [[nodiscard]] double stalled() const { return stalled_; }
   [[nodiscard]] int64_t written() const { return written_; }
 

@@ -1,6 +1,7 @@
 // Labelled texts as an objective: token ids made once, batches by the loader, cross entropy; only the used rows of the word table are
 // trained.
 #include <algorithm>
+#include <chrono>
 #include <limits>
 
 #include "core/error.h"
@@ -81,9 +82,15 @@ class Classification final : public Objective {
   [[nodiscard]] const models::Parameters& gradients() const override { return task_->gradients(); }
 
   StepOutcome run(int64_t step) override {
+    const auto start = std::chrono::steady_clock::now();
     const Window window = make_window(*loader_, used_rows_->config(), class_weights_, step, arguments_.gradient_accumulation_steps);
     rows_ = window.rows;
-    return {task_->run(window, static_cast<uint64_t>(arguments_.seed), step), window.tokens, static_cast<int64_t>(window.rows.size()), {}};
+    StepOutcome outcome;
+    outcome.tokens = window.tokens, outcome.samples = static_cast<int64_t>(window.rows.size());
+    outcome.flops = models::training_flops(used_rows_->config(), window.size);
+    outcome.data_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    outcome.loss = task_->run(window, static_cast<uint64_t>(arguments_.seed), step);
+    return outcome;
   }
 
   [[nodiscard]] std::string last_rows() const override {

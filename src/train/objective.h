@@ -23,7 +23,9 @@ using Scalars = std::vector<std::pair<std::string, double>>;
 struct StepOutcome {
   double loss = 0;
   int64_t tokens = 0, samples = 0;
-  Scalars parts;  // for the log, beside the loss: "mlm_loss", ...
+  Scalars parts;            // for the log, beside the loss: "mlm_loss", ...
+  double data_seconds = 0;  // of the time, what went into making or awaiting batches
+  double flops = 0;         // models/flops.h
 };
 
 class Objective {

@@ -49,7 +49,7 @@ storage::FolderLock prepare_output(const TrainingArguments& arguments) {
   // The model goes first: a run killed in here leaves no folder that looks finished.
   for (const char* name : {"model.safetensors", "model.safetensors.index.json"}) storage::remove_tree(dir + "/" + name);
   for (const std::string& folder : checkpoints) storage::remove_tree(folder);
-  for (const char* name : {"runs", "metrics.jsonl", "train_results.json", "trainer_state.json", "README.md"})
+  for (const char* name : {"runs", "run.json", "metrics.jsonl", "train_results.json", "trainer_state.json", "README.md"})
     storage::remove_tree(dir + "/" + name);
   return lock;
 }

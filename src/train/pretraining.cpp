@@ -9,6 +9,7 @@
 #include "core/error.h"
 #include "core/log.h"
 #include "data/shard.h"
+#include "models/flops.h"
 #include "storage/sha256.h"
 #include "train/objective.h"
 #include "train/task.h"
@@ -139,8 +140,10 @@ class Pretraining final : public Objective {
     const int64_t per_epoch = loader_->batches_per_epoch(), each = arguments_.gradient_accumulation_steps;
     const int64_t steps_per_epoch = (per_epoch + each - 1) / each;
     const int64_t epoch = step / steps_per_epoch, first = step % steps_per_epoch * each, last = std::min(first + each, per_epoch);
+    const auto start = std::chrono::steady_clock::now();
     std::vector<data::PretrainingBatch> batches;
     int64_t masked = 0, sequences = 0;
+    models::BatchSize size;
     StepOutcome outcome;
     rows_.clear();
     for (int64_t i = first; i < last; ++i) {
@@ -149,7 +152,10 @@ class Pretraining final : public Objective {
       sequences += batches.back().tokens.sequences();
       outcome.tokens += batches.back().tokens.tokens();
       rows_.insert(rows_.end(), batches.back().rows.begin(), batches.back().rows.end());
+      size.add(batches.back().tokens.cu_seqlens, static_cast<double>(batches.back().masked_positions.size()));
     }
+    outcome.flops = models::training_flops(config_, size);
+    outcome.data_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     PretrainingScores scores;
     for (size_t i = 0; i < batches.size(); ++i) {
       const models::Inputs inputs = pretraining_inputs(config_, batches[i], masked, sequences);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/log.h"
+#include "train/meter.h"
 
 namespace muster::train {
 namespace {
@@ -62,6 +63,7 @@ std::string progress_line(const ProgressView& v, int width) {
 std::string record_line(const Record& record, int64_t total_steps) {
   std::string line = fmt::format("step {}/{}  epoch {:.2f}", record.step, total_steps, record.epoch);
   for (const auto& [name, value] : record.values) {
+    if (is_meter_value(name) && name != "tokens_per_second" && name != "mfu") continue;  // in the files, and in muster top
     if (name == "learning_rate")
       line += fmt::format("  lr {:.3g}", value);
     else if (name.ends_with("loss"))

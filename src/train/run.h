@@ -10,6 +10,7 @@
 #include "storage/file.h"
 #include "train/checkpoint_writer.h"
 #include "train/identity.h"
+#include "train/meter.h"
 #include "train/metrics_log.h"
 #include "train/objective.h"
 #include "train/optimizer.h"
@@ -78,12 +79,11 @@ class Run {
   std::unique_ptr<MetricsLog> log_;
   std::unique_ptr<EventWriter> events_;
   std::unique_ptr<Progress> progress_;
+  std::unique_ptr<Meter> meter_;
 
   double last_grad_norm_ = 0, last_learning_rate_ = 0;
   Scalars parts_since_log_;  // sums of what the loss is made of, since the last log line of this session
   int64_t parts_steps_ = 0;
-  int64_t logged_tokens_ = 0, logged_samples_ = 0;  // of the state at the last log line
-  std::chrono::steady_clock::time_point logged_;
   int64_t saved_step_ = -1;                                        // of the newest checkpoint of this session
   int64_t first_step_ = 0, first_tokens_ = 0, first_samples_ = 0;  // where this session began: rates count from there
   std::chrono::steady_clock::time_point start_;

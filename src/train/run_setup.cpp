@@ -1,5 +1,8 @@
 // How a run comes to be: checks, token ids, the compiled programs, and the state of an earlier session.
+#include <unistd.h>
+
 #include <algorithm>
+#include <chrono>
 #include <limits>
 
 #include "core/error.h"
@@ -8,6 +11,7 @@
 #include "train/checkpoint.h"
 #include "train/metrics.h"
 #include "train/run.h"
+#include "train/run_view.h"
 
 namespace muster::train {
 namespace {
@@ -58,8 +62,17 @@ Run::Run(TrainingArguments arguments, TrainInputs inputs, ThreadPool& threads)
   events_->text("args", "| argument | value |\n|---|---|\n" + text);
   events_->text("model_config", "    " + models::to_json(inputs_.config));
   progress_ = std::make_unique<Progress>(first_step_, plan_.total_steps);
-  logged_ = start_ = std::chrono::steady_clock::now();
-  logged_tokens_ = state_.tokens_seen, logged_samples_ = state_.samples_seen;
+  RunInfo info;
+  info.task = inputs_.pretraining ? "masked_lm" : "classification";
+  info.model = inputs_.model_name, info.data = inputs_.data_name, info.isa = isa_;
+  info.precision = options_.precision == runtime::Precision::bf16 ? "bf16" : "f32";
+  info.pid = ::getpid(), info.threads = threads_.threads();
+  info.total_steps = plan_.total_steps, info.first_step = first_step_, info.steps_per_epoch = plan_.steps_per_epoch;
+  for (const auto& [name, tensor] : inputs_.parameters) info.parameters += tensor.elements();
+  info.started = std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+  write_run_info(arguments_.output_dir, info);
+  meter_ = std::make_unique<Meter>(threads_.threads(), arguments_.peak_tflops);
+  start_ = std::chrono::steady_clock::now();
 }
 
 void Run::prepare_model() {

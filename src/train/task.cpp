@@ -5,6 +5,7 @@
 #include "autodiff/gradient.h"
 #include "core/philox.h"
 #include "models/classifier.h"
+#include "models/flops.h"
 
 namespace muster::train {
 
@@ -49,6 +50,7 @@ Window make_window(const data::Loader& loader, const models::ModelConfig& config
     window.batches.push_back(std::move(inputs));
     window.rows.insert(window.rows.end(), batch.rows.begin(), batch.rows.end());
     window.tokens += batch.tokens.tokens();
+    window.size.add(batch.tokens.cu_seqlens, 0);
   }
   return window;
 }

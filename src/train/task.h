@@ -8,6 +8,7 @@
 #include "core/threads.h"
 #include "data/loader.h"
 #include "models/config.h"
+#include "models/flops.h"
 #include "models/inputs.h"
 #include "models/weights.h"
 #include "runtime/compile.h"
@@ -25,6 +26,7 @@ struct Window {
   std::vector<models::Inputs> batches;
   std::vector<int64_t> rows;  // of the dataset, batch after batch
   int64_t tokens = 0;
+  models::BatchSize size;
 };
 
 /// Step `step` (counted from 0) of a run: its batches with labels and sample weights. A row weighs class_weights[label] (1 when empty)

@@ -11,6 +11,7 @@
 
 #include "core/error.h"
 #include "storage/file.h"
+#include "train/meter.h"
 
 namespace muster::train {
 namespace {
@@ -125,7 +126,7 @@ std::string tensorboard_tag(std::string_view name) {
   for (const std::string_view group : {"eval", "test"})
     if (name.size() > group.size() && name.starts_with(group) && name[group.size()] == '_')
       return std::string(group) + "/" + std::string(name.substr(group.size() + 1));
-  return "train/" + std::string(name);
+  return (is_meter_value(name) ? "perf/" : "train/") + std::string(name);
 }
 
 EventWriter::EventWriter(const std::string& folder) {

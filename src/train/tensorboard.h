@@ -22,7 +22,8 @@ std::string scalar_event(double wall_time, int64_t step, std::string_view tag, f
 /// A text for the plugin "text"; markdown.
 std::string text_event(double wall_time, int64_t step, std::string_view tag, std::string_view text);
 
-/// "eval_loss" -> "eval/loss", "loss" -> "train/loss", "train_runtime" -> "train/train_runtime": the tags Transformers uses.
+/// "eval_loss" -> "eval/loss", "loss" -> "train/loss", "train_runtime" -> "train/train_runtime": the tags Transformers uses;
+/// "step_ms" and what else Meter gives -> "perf/step_ms".
 std::string tensorboard_tag(std::string_view name);
 
 /// Appends to <folder>/events.out.tfevents.<seconds>.<host>.<pid>.<n>, a file of its own for each writer. Every call reaches the file

@@ -1,7 +1,9 @@
 #include "train/trainer.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
+#include <utility>
 
 #include "core/error.h"
 #include "storage/file.h"
@@ -13,14 +15,25 @@ namespace muster::train {
 
 void Run::step() {
   const int64_t step = state_.global_step;
+  auto from = std::chrono::steady_clock::now();
+  const auto lap = [&] {
+    const auto to = std::chrono::steady_clock::now();
+    return std::chrono::duration<double>(to - std::exchange(from, to)).count();
+  };
   const StepOutcome outcome = objective_->run(step);
+  meter_->add(Phase::data, outcome.data_seconds);
+  meter_->add(Phase::compute, lap() - outcome.data_seconds);
   need_finite(outcome.loss, "loss");
   last_grad_norm_ = global_norm(objective_->gradients(), threads_);
   need_finite(last_grad_norm_, "gradient norm");
-  last_learning_rate_ = learning_rate(arguments_, plan_, step);
+  meter_->add(Phase::clip, lap());
   writer_.release();
+  meter_->add(Phase::checkpoint, lap());
+  last_learning_rate_ = learning_rate(arguments_, plan_, step);
   optimizer_->update(objective_->gradients(), step + 1, last_learning_rate_, clip_factor(last_grad_norm_, arguments_.max_grad_norm));
   objective_->updated(last_learning_rate_, arguments_.weight_decay);
+  meter_->add(Phase::update, lap());
+  meter_->count(outcome);
 
   ++state_.global_step;
   state_.loss_sum += outcome.loss;
@@ -62,21 +75,16 @@ void Run::log_step() {
   state_.loss_since_log = 0;
   state_.steps_since_log = 0;
   Record r{state_.global_step, epoch(), {{"loss", loss}, {"grad_norm", last_grad_norm_}, {"learning_rate", last_learning_rate_}}};
-  if (inputs_.pretraining) {
-    for (const auto& [name, sum] : parts_since_log_)
-      r.values.emplace_back(name, sum / static_cast<double>(std::max<int64_t>(1, parts_steps_)));
-    const auto now = std::chrono::steady_clock::now();
-    const double seconds = std::max(1e-9, std::chrono::duration<double>(now - logged_).count());
-    r.values.emplace_back("samples_per_second", static_cast<double>(state_.samples_seen - logged_samples_) / seconds);
-    r.values.emplace_back("tokens_per_second", static_cast<double>(state_.tokens_seen - logged_tokens_) / seconds);
-    logged_ = now, logged_tokens_ = state_.tokens_seen, logged_samples_ = state_.samples_seen;
-  }
+  for (const auto& [name, sum] : parts_since_log_)
+    r.values.emplace_back(name, sum / static_cast<double>(std::max<int64_t>(1, parts_steps_)));
+  for (auto& value : meter_->take()) r.values.push_back(std::move(value));
   parts_since_log_.clear();
   parts_steps_ = 0;
   record(std::move(r));
 }
 
 void Run::evaluate() {
+  const auto start = std::chrono::steady_clock::now();
   progress_->status("evaluating");
   writer_.release();  // an evaluation brings the whole model up to date
   const std::optional<Scalars> values = objective_->evaluate(inputs_.stop);
@@ -89,16 +97,19 @@ void Run::evaluate() {
   record(std::move(r));
   // A checkpoint that an interrupted session had saved before this evaluation does not know of it.
   saved_step_ = -1;
+  meter_->leave_out(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
 }
 
 void Run::save() {
   progress_->status("saving a checkpoint");
-  writer_.wait();
+  const double stalled = writer_.stalled();
+  writer_.release();
   objective_->write_back();
   writer_.start({inputs_.config, inputs_.parameters, optimizer_->first_moments(), optimizer_->second_moments(), inputs_.tokenizer, state_,
                  arguments_, plan_, identity_},
                 arguments_.save_total_limit.value_or(0));
   saved_step_ = state_.global_step;
+  meter_->add(Phase::checkpoint, writer_.stalled() - stalled);
 }
 
 void Run::record(Record r) {

@@ -45,6 +45,7 @@ void check_ranges(const TrainingArguments& a) {
   check(a.seed >= 0, "seed", "must be 0 or above");
   check(!a.data_seed || *a.data_seed >= 0, "data_seed", "must be 0 or above");
   check(a.threads >= 0 && a.threads <= 4096, "threads", "must be in 0..4096");
+  check(a.peak_tflops >= 0, "peak_tflops", "must be 0 or above");
   check(a.logging_steps >= 1, "logging_steps", "must be 1 or above");
   check(a.eval_steps >= 1, "eval_steps", "must be 1 or above");
   check(a.save_steps >= 1, "save_steps", "must be 1 or above");

@@ -4,6 +4,7 @@
 
 #include "storage/file.h"
 #include "train/checkpoint.h"
+#include "train/meter.h"
 #include "train/world.h"
 
 namespace muster::train {
@@ -20,6 +21,7 @@ std::vector<std::string> steady(const std::string& jsonl) {
     for (const char* key : {"eval_runtime", "eval_samples_per_second", "eval_steps_per_second", "train_runtime", "train_samples_per_second",
                             "train_steps_per_second", "train_tokens_per_second", "train_checkpoint_stall"})
       j.erase(key);
+    for (auto value = j.begin(); value != j.end();) value = is_meter_value(value.key()) ? j.erase(value) : std::next(value);
     lines.push_back(j.dump());
   }
   return lines;
