@@ -37,6 +37,32 @@ class Id {
 /// The library prints its own stack of errors unless told not to.
 void be_quiet() { H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr); }
 
+std::string library_version() {
+  unsigned major = 0, minor = 0, release = 0;
+  H5get_libversion(&major, &minor, &release);
+  return fmt::format("{}.{}.{}", major, minor, release);
+}
+
+Error not_opened(const std::string& path, const std::string& table, bool is_there) {
+  if (!is_there) return {ErrorKind::corrupt, "{}: has no table {}", path, table};
+  return {ErrorKind::unsupported, "{}: table {} is damaged, or of a file format newer than HDF5 {}; write the file with libver='v110'",
+          path, table, library_version()};
+}
+
+/// Name of a filter that the table needs and this library has not; empty: all are there.
+std::string missing_filter(hid_t set) {
+  const Id create(H5Dget_create_plist(set), H5Pclose);
+  const int count = H5Pget_nfilters(create);
+  for (int i = 0; i < count; ++i) {
+    unsigned flags = 0, config = 0;
+    size_t values = 0;
+    char name[64] = "";
+    const H5Z_filter_t filter = H5Pget_filter2(create, static_cast<unsigned>(i), &flags, &values, nullptr, sizeof(name), name, &config);
+    if (filter >= 0 && H5Zfilter_avail(filter) <= 0) return fmt::format("{} ({})", name, filter);
+  }
+  return {};
+}
+
 constexpr int64_t kMaxElements = int64_t{1} << 31;
 
 }  // namespace
@@ -68,10 +94,11 @@ bool Hdf5File::has(const std::string& table) const {
 std::vector<int64_t> Hdf5File::shape(const std::string& table) const {
   const Lock lock(library());
   const Id set(H5Dopen2(state_->file, table.c_str(), H5P_DEFAULT), H5Dclose);
-  if (set < 0) throw Error(ErrorKind::corrupt, "{}: has no table {}", state_->path, table);
+  if (set < 0) throw not_opened(state_->path, table, has(table));
   const Id type(H5Dget_type(set), H5Tclose), space(H5Dget_space(set), H5Sclose);
   const int rank = H5Sget_simple_extent_ndims(space);
-  if (H5Tget_class(type) != H5T_INTEGER || H5Tget_size(type) > 8 || rank < 1 || rank > 2)
+  const H5T_class_t kind = H5Tget_class(type);  // a NumPy bool is an enumeration
+  if ((kind != H5T_INTEGER && kind != H5T_ENUM) || H5Tget_size(type) > 8 || rank < 1 || rank > 2)
     throw Error(ErrorKind::corrupt, "{}: table {} is not one of integers with one or two dimensions", state_->path, table);
   hsize_t sizes[2] = {0, 0};
   H5Sget_simple_extent_dims(space, sizes, nullptr);
@@ -89,6 +116,9 @@ std::vector<int32_t> Hdf5File::read(const std::string& table) const {
   int64_t elements = 1;
   for (const int64_t size : shape(table)) elements *= size;
   const Id set(H5Dopen2(state_->file, table.c_str(), H5P_DEFAULT), H5Dclose), type(H5Dget_type(set), H5Tclose);
+  if (const std::string filter = missing_filter(set); !filter.empty())
+    throw Error(ErrorKind::unsupported, "{}: table {} is compressed by {}, which this HDF5 library has not; use gzip", state_->path, table,
+                filter);
   const auto cut_off = [&] {
     return Error(ErrorKind::corrupt, "{}: table {} cannot be read: the file is cut off or damaged", state_->path, table);
   };
