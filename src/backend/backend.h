@@ -18,6 +18,7 @@ struct Bindings {
   std::vector<TensorView> parameters, inputs, outputs;
   uint64_t seed = 0;                // of dropout: differs from step to step
   uint64_t parameters_version = 0;  // raised whenever a parameter changed: packed copies are made anew
+  bool keep_packed = true;          // packed copies of parameters stay for the next run; else each is made where it is used: less memory
   bool accumulate = false;          // outputs of parameter shape are added to, not overwritten (gradient accumulation)
 };
 

@@ -87,6 +87,10 @@ class Session {
   /// As run, but writes into the given tensors where `outputs` has them (gradient buffers), adding when `accumulate`.
   const TensorMap& run_into(const TensorMap& inputs, const TensorMap& outputs, uint64_t seed, bool accumulate);
 
+  /// Whether packed copies of the parameters are kept from run to run (they are at first). Not worth their memory, up to twice that of the
+  /// weights, when the parameters change after every run. The results are the same.
+  void keep_packed(bool keep) { keep_packed_ = keep; }
+
   /// Call after the parameters' values changed.
   void parameters_changed() { ++version_; }
   [[nodiscard]] const backend::Signature& signature() const { return executable_->signature(); }
@@ -99,6 +103,7 @@ class Session {
   std::vector<TensorView> parameters_;
   TensorMap keep_, outputs_;  // keep_: the parameters' memory
   uint64_t version_ = 1;
+  bool keep_packed_ = true;
 };
 
 }  // namespace muster::runtime

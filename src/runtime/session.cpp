@@ -20,13 +20,14 @@ const TensorMap& Session::run_into(const TensorMap& inputs, const TensorMap& out
   const Signature& signature = executable_->signature();
   Bindings io;
   io.parameters = parameters_, io.seed = seed, io.parameters_version = version_, io.accumulate = accumulate;
+  io.keep_packed = keep_packed_;
   for (const Signature::Slot& slot : signature.inputs) {
     const auto found = inputs.find(slot.name);
     if (found == inputs.end()) throw Error(ErrorKind::invalid_argument, "[session] the program's input '{}' is not given", slot.name);
     io.inputs.push_back(found->second.view());
   }
   // The sizes of the outputs follow from the inputs: solved on the inputs alone, checked by the program on everything.
-  const graph::SymbolValues symbols = backend::solve_symbols({{}, signature.inputs, {}}, {{}, io.inputs, {}, 0, 0, false});
+  const graph::SymbolValues symbols = backend::solve_symbols({{}, signature.inputs, {}}, {{}, io.inputs, {}, 0, 0, false, false});
   for (const Signature::Slot& slot : signature.outputs) {
     const Shape shape = slot.type.shape(symbols);
     Tensor& tensor = outputs_[slot.name];

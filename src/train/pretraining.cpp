@@ -157,6 +157,7 @@ class Pretraining final : public Objective {
     outcome.flops = models::training_flops(config_, size);
     outcome.data_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     PretrainingScores scores;
+    session_->keep_packed(batches.size() > 1);
     for (size_t i = 0; i < batches.size(); ++i) {
       const models::Inputs inputs = pretraining_inputs(config_, batches[i], masked, sequences);
       const uint64_t seed = dropout_seed(static_cast<uint64_t>(arguments_.seed), step, static_cast<int64_t>(i));

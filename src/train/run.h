@@ -62,6 +62,8 @@ class Run {
   [[nodiscard]] double epoch() const { return static_cast<double>(state_.global_step) / static_cast<double>(plan_.steps_per_epoch); }
   [[nodiscard]] TrainResult result(Outcome outcome) const;
   [[nodiscard]] std::vector<std::pair<std::string, double>> summary() const;
+  /// Bytes that training cannot do without.
+  [[nodiscard]] double least_memory() const;
 
   TrainingArguments arguments_;
   TrainInputs inputs_;

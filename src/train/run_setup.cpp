@@ -131,6 +131,7 @@ void Run::banner() const {
   log_info("  optimizer steps = {}{}, {} of them warm-up", plan_.total_steps, first_step_ > 0 ? fmt::format(" ({} done)", first_step_) : "",
            plan_.warmup_steps);
   log_info("  trainable parameters = {}", parameters);
+  log_info("  memory of weights, gradients and moments = {:.3g} GB", least_memory() / 1e9);
   log_info("  precision = {}", precision_.reason);
   log_info("  threads = {}, instruction set = {}", threads_.threads(), isa_);
 }

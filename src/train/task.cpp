@@ -74,6 +74,7 @@ ClassificationTask::ClassificationTask(const models::ModelConfig& config, const 
 
 double ClassificationTask::run(const Window& window, uint64_t seed, int64_t step) {
   double loss = 0;
+  session_->keep_packed(window.batches.size() > 1);
   for (size_t i = 0; i < window.batches.size(); ++i) {
     const auto& outputs = session_->run_into(window.batches[i], outputs_, dropout_seed(seed, step, static_cast<int64_t>(i)), i > 0);
     loss += static_cast<double>(outputs.find("loss")->second.as<float>()[0]);

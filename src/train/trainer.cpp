@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "core/log.h"
 #include "storage/file.h"
 #include "train/checkpoint.h"
 #include "train/gradient_norm.h"
@@ -153,11 +154,20 @@ TrainResult Run::interrupt() {
   return r;
 }
 
+double Run::least_memory() const {
+  double elements = 0;
+  for (const auto& [name, tensor] : objective_->parameters()) elements += static_cast<double>(tensor.elements());
+  return elements * 4 * sizeof(float);  // a weight, its gradient and two moments
+}
+
 TrainResult Run::finish(Outcome outcome) {
   writer_.wait();
   TrainResult r = result(outcome);
   record({state_.global_step, epoch(), r.summary});
   progress_->finish();
+  const double least = least_memory(), peak = memory_use().peak;
+  if (least >= 1e8)  // below, the program itself is most of it
+    log_info("peak memory = {:.2f} GB, {:.2f} times the {:.2f} GB of weights, gradients and moments", peak / 1e9, peak / least, least / 1e9);
   objective_->write_back();
   int64_t kept_step = state_.global_step;
   if (arguments_.load_best_model_at_end && state_.best_step >= 0 && state_.best_step != state_.global_step) {

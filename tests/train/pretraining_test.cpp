@@ -5,15 +5,24 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
 #include <cmath>
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <set>
+#include <thread>
 
 #include "data/prepare.h"
 #include "models/classifier.h"
 #include "storage/file.h"
+#include "train/checkpoint.h"
 #include "train/gradient_norm.h"
+#include "train/meter.h"
 #include "train/optimizer.h"
 #include "train/trainer.h"
 #include "train/world.h"
@@ -191,6 +200,75 @@ TEST_F(Corpus, ResumedRunsAndAnyThreadsGiveTheSameBits) {
     }
     EXPECT_EQ(weights(name + "_parts"), weights(name + "_whole")) << name;
   }
+}
+
+/// Killed without warning wherever it happens to be: compiling, in a step, while a checkpoint is written or renamed.
+TEST_F(Corpus, KilledAgainAndAgainItEndsWithTheSameBits) {
+  TrainingArguments whole = arguments("whole");
+  whole.max_steps = 60;
+  train(whole, inputs(), threads_);
+  TrainingArguments parts = whole;
+  parts.output_dir = root_ + "/parts";
+  parts.save_strategy = Strategy::steps, parts.save_steps = 1, parts.save_total_limit = 3;
+  parts.resume_from_checkpoint = "auto";
+  int kills = 0;
+  bool done = false;
+  std::set<std::string> resumed_at;
+  for (int round = 0; !done && round < 100; ++round) {
+    const pid_t child = fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+      int code = 1;
+      try {
+        ThreadPool threads(2);
+        code = train(parts, inputs(), threads).outcome == Outcome::finished ? 0 : 2;
+      } catch (const std::exception& e) {
+        std::fprintf(stderr, "%s\n", e.what());
+      }
+      _exit(code);
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(100 + round * 37 % 140 + 3 * round));
+    int status = 0;
+    if (waitpid(child, &status, WNOHANG) == 0) {
+      kill(child, SIGKILL);
+      waitpid(child, &status, 0);
+    }
+    done = WIFEXITED(status);
+    if (done) {
+      EXPECT_EQ(WEXITSTATUS(status), 0);
+    } else {
+      ++kills;
+      const auto checkpoints = list_checkpoints(parts.output_dir);
+      if (!checkpoints.empty()) resumed_at.insert(checkpoints.front());
+    }
+  }
+  ASSERT_TRUE(done);
+  EXPECT_GE(kills, 2);
+  EXPECT_FALSE(resumed_at.empty());
+  EXPECT_EQ(weights("parts"), weights("whole"));
+}
+
+TEST_F(Corpus, AThousandStepsKeepMemoryAndDescriptorsFlat) {
+  TrainingArguments a = arguments("long");
+  a.max_steps = 1000, a.gradient_accumulation_steps = 1, a.logging_steps = 100;
+  a.save_strategy = a.eval_strategy = Strategy::steps;
+  a.save_steps = 50, a.eval_steps = 250, a.save_total_limit = 2;
+  std::vector<double> memory;
+  std::vector<int64_t> descriptors;
+  TrainInputs in = inputs();
+  in.pretraining->shards.remask = true;
+  in.on_record = [&](const Record& r) {
+    if (r.values.front().first != "loss") return;
+    memory.push_back(memory_use().now / 1e6);
+    descriptors.push_back(std::distance(std::filesystem::directory_iterator("/proc/self/fd"), {}));
+  };
+  train(a, std::move(in), threads_);
+  ASSERT_EQ(memory.size(), 10u);
+  // The first lines belong to buffers that grow to the longest batch; a checkpoint being written has a descriptor and copies of its own.
+  const double early = *std::max_element(memory.begin() + 1, memory.begin() + 4);
+  const double late = *std::max_element(memory.begin() + 7, memory.end());
+  EXPECT_LT(late, early + 4) << "MB";
+  EXPECT_LE(*std::max_element(descriptors.begin() + 5, descriptors.end()), *std::min_element(descriptors.begin(), descriptors.end()) + 4);
 }
 
 TEST_F(Corpus, AnotherCheckpointsShardsOrMasksAreRefused) {

@@ -35,7 +35,7 @@ class Program final : public backend::Executable {
   void rows_region(Run& run, int32_t node, std::vector<void*>& arguments);
   void tile_region(Run& run, int32_t node, std::vector<void*>& arguments);
   void add_partials(Run& run, int32_t node, int64_t parts, int64_t stride);
-  /// left * right as `attrs` say, the right operand packed once when it is a parameter.
+  /// left * right as `attrs` say, the right operand packed once when it is a parameter and packings are kept.
   void product(Run& run, graph::Value left, graph::Value right, const graph::Attrs& attrs, const Result& result, const Epilogue& epilogue);
   void reduce_sum(Run& run, int32_t node);
   void slice_or_concat(Run& run, int32_t node);

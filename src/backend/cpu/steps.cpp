@@ -228,7 +228,7 @@ void Program::product(Run& run, Value left, Value right, const Attrs& attrs, con
                    transposed};
   };
   const Math math = attrs.bf16 ? Math::bf16 : Math::f32;
-  if (graph_.at(right).op == Op::parameter)
+  if (run.io.keep_packed && graph_.at(right).op == Op::parameter)
     return matmul(operand(left, attrs.transpose_a), packed(run, right, attrs.transpose_b, math), result, epilogue, pool_, workspace_);
   matmul(operand(left, attrs.transpose_a), operand(right, attrs.transpose_b), math, isa_, result, epilogue, pool_, workspace_);
 }
