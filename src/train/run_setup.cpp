@@ -59,6 +59,10 @@ Run::Run(TrainingArguments arguments, TrainInputs inputs, ThreadPool& threads)
   events_ = std::make_unique<EventWriter>(arguments_.output_dir + "/runs");
   std::string text;
   for (const ArgumentInfo& info : argument_table()) text += fmt::format("| {} | {} |\n", info.name, argument_text(arguments_, info.name));
+  std::map<std::string, std::string> hparams;
+  for (const ArgumentInfo& info : argument_table())
+    if (info.changes_result) hparams[std::string(info.name)] = argument_text(arguments_, info.name);
+  events_->hparams(hparams);
   events_->text("args", "| argument | value |\n|---|---|\n" + text);
   events_->text("model_config", "    " + models::to_json(inputs_.config));
   progress_ = std::make_unique<Progress>(first_step_, plan_.total_steps);

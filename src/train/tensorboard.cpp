@@ -7,6 +7,7 @@
 #include <atomic>
 #include <bit>
 #include <cerrno>
+#include <charconv>
 #include <chrono>
 
 #include "core/error.h"
@@ -122,6 +123,62 @@ std::string text_event(double wall_time, int64_t step, std::string_view tag, std
   return summary_event(wall_time, step, v);
 }
 
+namespace {
+
+// HParamsPluginData (tensorboard/plugins/hparams/plugin_data.proto): version 1, session_start_info 3, session_end_info 4. The value is an
+// empty tensor of floats, what matters is in the metadata.
+std::string hparams_event(double wall_time, std::string_view tag, std::string_view data) {
+  std::string shape, dim, tensor, plugin, metadata, v;
+  dim = std::string();  // size 0
+  put_bytes(shape, 2, dim);
+  put_int(tensor, 1, 1);  // DT_FLOAT
+  put_bytes(tensor, 2, shape);
+  put_bytes(plugin, 1, "hparams");
+  put_bytes(plugin, 2, data);
+  put_bytes(metadata, 1, plugin);
+  put_bytes(v, 1, tag);
+  put_bytes(v, 8, tensor);
+  put_bytes(v, 9, metadata);
+  return summary_event(wall_time, 0, v);
+}
+
+// google.protobuf.Value: number_value 2, string_value 3, bool_value 4.
+std::string protobuf_value(const std::string& text) {
+  std::string value;
+  double number = 0;
+  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (text == "true" || text == "false")
+    put_int(value, 4, text == "true");
+  else if (!text.empty() && code == std::errc{} && end == text.data() + text.size())
+    put_double(value, 2, number);
+  else
+    put_bytes(value, 3, text);
+  return value;
+}
+
+}  // namespace
+
+std::string hparams_start_event(double wall_time, const std::map<std::string, std::string>& hparams) {
+  std::string info, data;
+  for (const auto& [name, text] : hparams) {
+    std::string entry;
+    put_bytes(entry, 1, name);
+    put_bytes(entry, 2, protobuf_value(text));
+    put_bytes(info, 1, entry);
+  }
+  put_double(info, 5, wall_time);
+  put_bytes(data, 3, info);
+  return hparams_event(wall_time, "_hparams_/session_start_info", data);
+}
+
+std::string hparams_end_event(double wall_time) {
+  std::string info, data;
+  put_int(info, 1, 1);  // STATUS_SUCCESS
+  put_double(info, 2, wall_time);
+  put_bytes(data, 4, info);
+  return hparams_event(wall_time, "_hparams_/session_end_info", data);
+}
+
 std::string tensorboard_tag(std::string_view name) {
   for (const std::string_view group : {"eval", "test"})
     if (name.size() > group.size() && name.starts_with(group) && name[group.size()] == '_')
@@ -151,6 +208,9 @@ void EventWriter::scalars(const Record& record) {
   all += tfrecord(scalar_event(time, record.step, "train/epoch", static_cast<float>(record.epoch)));
   append_raw(all);
 }
+
+void EventWriter::hparams(const std::map<std::string, std::string>& values) { append(hparams_start_event(now(), values)); }
+void EventWriter::finished() { append(hparams_end_event(now())); }
 
 void EventWriter::text(std::string_view tag, std::string_view text) { append(text_event(now(), 0, tag, text)); }
 

@@ -3,6 +3,7 @@
 // (tensorflow/core/util/event.proto, tensorflow/core/framework/summary.proto, tensor.proto).
 #pragma once
 #include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
 
@@ -22,6 +23,10 @@ std::string scalar_event(double wall_time, int64_t step, std::string_view tag, f
 /// A text for the plugin "text"; markdown.
 std::string text_event(double wall_time, int64_t step, std::string_view tag, std::string_view text);
 
+/// Of the dashboard "hparams": the arguments of a run (numbers and true or false are written as such), and that it ended well.
+std::string hparams_start_event(double wall_time, const std::map<std::string, std::string>& hparams);
+std::string hparams_end_event(double wall_time);
+
 /// "eval_loss" -> "eval/loss", "loss" -> "train/loss", "train_runtime" -> "train/train_runtime": the tags Transformers uses;
 /// "step_ms" and what else Meter gives -> "perf/step_ms".
 std::string tensorboard_tag(std::string_view name);
@@ -38,6 +43,9 @@ class EventWriter {
   /// Every value of the record and its epoch.
   void scalars(const Record& record);
   void text(std::string_view tag, std::string_view text);
+  void hparams(const std::map<std::string, std::string>& values);
+  /// The run ended well.
+  void finished();
   [[nodiscard]] const std::string& path() const { return path_; }
 
  private:

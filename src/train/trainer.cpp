@@ -164,6 +164,7 @@ TrainResult Run::finish(Outcome outcome) {
   writer_.wait();
   TrainResult r = result(outcome);
   record({state_.global_step, epoch(), r.summary});
+  events_->finished();
   progress_->finish();
   const double least = least_memory(), peak = memory_use().peak;
   if (least >= 1e8)  // below, the program itself is most of it

@@ -35,6 +35,8 @@ TEST(TensorBoard, events_are_those_of_its_own_writer) {
   EXPECT_EQ(hex(version), g["version"]["event"]);
   EXPECT_EQ(hex(scalar), g["scalar"]["event"]);
   EXPECT_EQ(hex(text), g["text"]["event"]);
+  EXPECT_EQ(hex(hparams_start_event(1700000003.0, {{"adam_beta1", "0.9"}, {"bf16", "true"}, {"optim", "lamb"}})), g["hparams"]["event"]);
+  EXPECT_EQ(hex(hparams_end_event(1700000004.0)), g["hparams_end"]["event"]);
   EXPECT_EQ(hex(tfrecord(version)), g["version"]["frame"]);
   EXPECT_EQ(hex(tfrecord(scalar)), g["scalar"]["frame"]);
   EXPECT_EQ(hex(tfrecord(text)), g["text"]["frame"]);
@@ -44,6 +46,7 @@ TEST(TensorBoard, tags_are_those_of_transformers) {
   EXPECT_EQ(tensorboard_tag("loss"), "train/loss");
   EXPECT_EQ(tensorboard_tag("eval_f1_macro"), "eval/f1_macro");
   EXPECT_EQ(tensorboard_tag("train_runtime"), "train/train_runtime");
+  EXPECT_EQ(tensorboard_tag("step_ms"), "perf/step_ms");
 }
 
 /// The payloads of a file of frames; each frame is checked.

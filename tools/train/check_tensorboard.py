@@ -12,13 +12,15 @@ import sys
 
 import numpy
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+from tensorboard.plugins.hparams import plugin_data_pb2
 
 
 def tag_of(name):
     for group in ("eval", "test"):
         if name.startswith(group + "_"):
             return group + "/" + name[len(group) + 1:]
-    return "train/" + name
+    perf = name.endswith("_ms") or name in ("samples_per_second", "tokens_per_second", "tflops", "mfu", "cpu_percent", "memory_mb")
+    return ("perf/" if perf else "train/") + name
 
 
 def main(folder):
@@ -38,6 +40,15 @@ def main(folder):
                 if not math.isclose(found[key], float(numpy.float32(value)), rel_tol=0, abs_tol=0):
                     sys.exit(f"{key}: {found[key]} in the event files, {value} in metrics.jsonl")
                 compared += 1
+    plugin = events.SummaryMetadata("_hparams_/session_start_info").plugin_data
+    start = plugin_data_pb2.HParamsPluginData.FromString(plugin.content).session_start_info
+    values = {name: getattr(value, value.WhichOneof("kind")) for name, value in start.hparams.items()}
+    with open(os.path.join(folder, "train_results.json")) as f:
+        arguments = json.load(f)["arguments"]
+    for name, value in values.items():
+        if str(arguments[name]) not in (str(value), str(value).lower()) and float(arguments[name]) != value:
+            sys.exit(f"hyper-parameter {name}: {value} in the event files, {arguments[name]} in train_results.json")
+    print("hyper-parameters:", len(values))
     print("scalars:", ", ".join(sorted(events.Tags()["scalars"])))
     print("texts:", ", ".join(sorted(events.Tags()["tensors"])))
     print(f"{compared} values agree")

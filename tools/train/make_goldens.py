@@ -17,6 +17,7 @@ import sys
 import sklearn.metrics as skm
 import torch
 from tensorboard.compat.proto import event_pb2, summary_pb2, tensor_pb2, tensor_shape_pb2, types_pb2
+from tensorboard.plugins.hparams import api_pb2, metadata as hparams_metadata, plugin_data_pb2
 from tensorboard.summary.writer.record_writer import RecordWriter
 from transformers import get_scheduler
 
@@ -89,6 +90,12 @@ class Collect:
         self.bytes += data
 
 
+def hparams_event(time, tag, data):
+    plugin = summary_pb2.SummaryMetadata.PluginData(plugin_name="hparams", content=data.SerializeToString(deterministic=True))
+    return event_pb2.Event(wall_time=time, summary=summary_pb2.Summary(value=[summary_pb2.Summary.Value(
+        tag=tag, tensor=hparams_metadata.NULL_TENSOR, metadata=summary_pb2.SummaryMetadata(plugin_data=plugin))]))
+
+
 def events():
     version = event_pb2.Event(wall_time=1700000000.25, file_version="brain.Event:2")
     scalar = event_pb2.Event(wall_time=1700000001.5, step=300, summary=summary_pb2.Summary(
@@ -99,10 +106,15 @@ def events():
     text = event_pb2.Event(wall_time=1700000002.0, step=7, summary=summary_pb2.Summary(
         value=[summary_pb2.Summary.Value(tag="args", tensor=tensor, metadata=metadata)]))
     out = {}
-    for name, event in [("version", version), ("scalar", scalar), ("text", text)]:
-        frame = Collect()
-        RecordWriter(frame).write(event.SerializeToString())
-        out[name] = {"event": event.SerializeToString().hex(), "frame": frame.bytes.hex()}
+    info = plugin_data_pb2.SessionStartInfo(start_time_secs=1700000003.0)
+    info.hparams["adam_beta1"].number_value, info.hparams["bf16"].bool_value, info.hparams["optim"].string_value = 0.9, True, "lamb"
+    ended = plugin_data_pb2.SessionEndInfo(status=api_pb2.STATUS_SUCCESS, end_time_secs=1700000004.0)
+    start = hparams_event(1700000003.0, hparams_metadata.SESSION_START_INFO_TAG, plugin_data_pb2.HParamsPluginData(session_start_info=info))
+    end = hparams_event(1700000004.0, hparams_metadata.SESSION_END_INFO_TAG, plugin_data_pb2.HParamsPluginData(session_end_info=ended))
+    for name, event in [("version", version), ("scalar", scalar), ("text", text), ("hparams", start), ("hparams_end", end)]:
+        frame, data = Collect(), event.SerializeToString(deterministic=True)
+        RecordWriter(frame).write(data)
+        out[name] = {"event": data.hex(), "frame": frame.bytes.hex()}
     assert struct.unpack("<Q", bytes.fromhex(out["scalar"]["frame"])[:8])[0] * 2 == len(out["scalar"]["event"])
     return out
 
