@@ -12,7 +12,7 @@ def arguments():
     p.add_argument("--muster", required=True)
     p.add_argument("--model", required=True)
     p.add_argument("--data", required=True)
-    p.add_argument("--work", default="minilm-train,roberta-train,minilm-infer,roberta-infer")
+    p.add_argument("--work", default="minilm-train,roberta-train,bert-mlm,minilm-infer,roberta-infer")
     p.add_argument("--rounds", type=int, default=3)
     p.add_argument("--seconds", type=float, default=20)
     p.add_argument("--threads", type=int, default=os.cpu_count())
@@ -60,6 +60,33 @@ def muster_infer(kind, *flags):
     return one
 
 
+def shards(a):
+    """Sequences of 128 tokens from the demo's tweets, in groups of 40 that stand for documents; made once."""
+    folder = os.path.join(tempfile.gettempdir(), f"muster-compare-{os.getpid()}")
+    if not os.path.isdir(folder + "/shards"):
+        os.makedirs(folder, exist_ok=True)
+        with open(os.path.join(a.data, "train_text.txt"), encoding="utf-8") as source, open(folder + "/text", "w", encoding="utf-8") as text:
+            for i, line in enumerate(source):
+                text.write(("\n" if i % 40 == 39 else "") + line)
+        subprocess.run([a.muster, "data", "prepare", "--input", folder + "/text", "--sentences", "lines", "--tokenizer", a.model, "--output", folder + "/shards",
+                        "--num_shards", "2", "--dupe_factor", "10", "--test_fraction", "0.05", "--log_level", "warning"], check=True, stdout=subprocess.DEVNULL)
+    return folder + "/shards"
+
+
+def muster_mlm(a):
+    with tempfile.TemporaryDirectory() as out:
+        command = [a.muster, "train", "--task", "masked_lm", "--config_name", "bert-base", "--tokenizer", a.model, "--data", shards(a), "--output_dir", out + "/o",
+                   "--per_device_train_batch_size", "8", "--save_strategy", "no", "--threads", str(a.threads), "--log_level", "warning", "--json"]
+        rate = run([*command, "--max_steps", "2"], a.threads)["train_steps_per_second"]
+        command[command.index(out + "/o")] = out + "/p"
+        return {"seq_per_s": run([*command, "--max_steps", str(max(4, int(rate * a.seconds)))], a.threads)["train_samples_per_second"]}
+
+
+def torch_mlm(dtype, mode):
+    return lambda a: run([sys.executable, os.path.join(HERE, "train_mlm_pytorch.py"), "--shards", shards(a), "--dtype", dtype, "--mode", mode, "--threads",
+                          str(a.threads), "--seconds", str(a.seconds)], a.threads)
+
+
 def muster_accuracy(a, flag, seed):
     with tempfile.TemporaryDirectory() as out:
         run([a.muster, "train", "--model", a.model, "--data", a.accuracy_data, "--output_dir", out + "/o", "--num_train_epochs", "4", "--learning_rate", "1e-4",
@@ -94,6 +121,11 @@ WORK = {
         ("muster (auto)", muster_train("roberta")),
         ("PyTorch f32", rival("train_pytorch.py", "--kind", "roberta", "--dtype", "f32")),
         ("PyTorch bf16 autocast", rival("train_pytorch.py", "--kind", "roberta", "--dtype", "bf16"))]),
+    "bert-mlm": ("BERT-base, masked words and next sentence, 8 sequences of 128 a batch, from shards", [
+        ("muster (auto)", muster_mlm),
+        ("PyTorch f32", torch_mlm("f32", "eager")),
+        ("PyTorch f32 compiled", torch_mlm("f32", "compile")),
+        ("PyTorch bf16 autocast compiled", torch_mlm("bf16", "compile"))]),
     "minilm-infer": ("MiniLM 6x384, labelling, batches of 32 tweets", [
         ("muster (auto)", muster_infer("minilm")),
         ("PyTorch f32", rival("infer_rivals.py", "--kind", "minilm", "--engine", "torch")),
@@ -122,17 +154,17 @@ def main():
         for r in range(a.rounds):
             for who, measure in contestants:
                 rates[who].append(measure(a)["seq_per_s"])
-                print(f"{name} round {r + 1}/{a.rounds} {who}: {rates[who][-1]:.1f} texts/s", file=sys.stderr, flush=True)
+                print(f"{name} round {r + 1}/{a.rounds} {who}: {rates[who][-1]:.1f} sequences/s", file=sys.stderr, flush=True)
         medians = {who: statistics.median(v) for who, v in rates.items()}
         ours = medians[contestants[0][0]]
         best = max(v for who, v in medians.items() if who != contestants[0][0])
         results.append({"work": name, "title": title, "texts_per_s": medians, "all": rates, "ratio_to_best_rival": ours / best})
-    lines = ["# Benchmarks", "", "Written by `bench/compare`: muster and its rivals in turns on one machine, texts per second, medians of "
+    lines = ["# Benchmarks", "", "Written by `bench/compare`: muster and its rivals in turns on one machine, sequences (texts) per second, medians of "
              f"{a.rounds} rounds, {a.threads} threads.", "", f"Machine: {doctor['processor']}, {doctor['cores']} cores, {doctor['features']}; muster {doctor['muster']} "
              f"at {doctor['isa']}, precision {doctor['precision']}. {time.strftime('%Y-%m-%d')}.", "", "The texts are the demo's tweets (scripts/fetch-demo), padded to the longest of the batch for the "
              "rivals, packed for muster. Rivals: PyTorch 2.15.0, Transformers 5.24.0, ONNX Runtime 1.32.0, OpenVINO 2026.4.1.", ""]
     for result in results:
-        lines += [f"## {result['title']}", "", "| engine | texts/s | muster is |", "|---|---|---|"]
+        lines += [f"## {result['title']}", "", "| engine | sequences/s | muster is |", "|---|---|---|"]
         ours = next(iter(result["texts_per_s"].values()))
         for who, rate in result["texts_per_s"].items():
             lines.append(f"| {who} | {rate:.1f} | {'' if who.startswith('muster') else f'{ours / rate:.2f}x as fast'} |")
