@@ -154,7 +154,7 @@ def main():
         for r in range(a.rounds):
             for who, measure in contestants:
                 rates[who].append(measure(a)["seq_per_s"])
-                print(f"{name} round {r + 1}/{a.rounds} {who}: {rates[who][-1]:.1f} sequences/s", file=sys.stderr, flush=True)
+                print(f"{name} round {r + 1}/{a.rounds} {who}: {rates[who][-1]:.2f} sequences/s", file=sys.stderr, flush=True)
         medians = {who: statistics.median(v) for who, v in rates.items()}
         ours = medians[contestants[0][0]]
         best = max(v for who, v in medians.items() if who != contestants[0][0])

@@ -86,6 +86,7 @@ class Run {
   double last_grad_norm_ = 0, last_learning_rate_ = 0;
   Scalars parts_since_log_;  // sums of what the loss is made of, since the last log line of this session
   int64_t parts_steps_ = 0;
+  bool told_tokens_ = false;
   int64_t saved_step_ = -1;                                        // of the newest checkpoint of this session
   int64_t first_step_ = 0, first_tokens_ = 0, first_samples_ = 0;  // where this session began: rates count from there
   std::chrono::steady_clock::time_point start_;

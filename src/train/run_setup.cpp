@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <limits>
 
 #include "core/error.h"
@@ -134,6 +135,16 @@ void Run::banner() const {
            inputs_.pretraining ? "sequences" : "texts");
   log_info("  optimizer steps = {}{}, {} of them warm-up", plan_.total_steps, first_step_ > 0 ? fmt::format(" ({} done)", first_step_) : "",
            plan_.warmup_steps);
+  const int64_t each = a.per_device_train_batch_size * a.gradient_accumulation_steps;
+  if (a.optim == Optimizer::lamb) {
+    // You et al. 2020, table 4, and NVIDIA's phase 1: 6e-3 for 65536 sequences, in proportion to the square root of the batch.
+    const double fitting = 6e-3 * std::sqrt(static_cast<double>(each) / 65536.0);
+    if (a.learning_rate > 4 * fitting)
+      log_warning(
+          "--learning_rate {:.3g} with LAMB is for {:.0f} sequences a step, this run has {}: raise --gradient_accumulation_steps, or take "
+          "{:.1e}",
+          a.learning_rate, 65536 * std::pow(a.learning_rate / 6e-3, 2), each, fitting);
+  }
   log_info("  trainable parameters = {}", parameters);
   log_info("  memory of weights, gradients and moments = {:.3g} GB", least_memory() / 1e9);
   log_info("  precision = {}", precision_.reason);

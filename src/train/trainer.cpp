@@ -116,7 +116,18 @@ void Run::save() {
 void Run::record(Record r) {
   log_->append(r);
   events_->scalars(r);
-  progress_->line(record_line(r, plan_.total_steps));
+  std::string line = record_line(r, plan_.total_steps);
+  for (const auto& [name, value] : r.values)
+    if (name == "step_ms" && !finished()) {
+      const auto steps = static_cast<double>(plan_.total_steps - state_.global_step);
+      line += fmt::format("  {} left", duration_text(steps * value / 1e3));
+      if (inputs_.pretraining && !told_tokens_) {  // known from here on, near enough
+        told_tokens_ = true;
+        const double each = static_cast<double>(state_.tokens_seen) / static_cast<double>(state_.global_step);
+        log_info("  tokens of the whole run = about {:.3g} ({:.0f} a step)", each * static_cast<double>(plan_.total_steps), each);
+      }
+    }
+  progress_->line(line);
   if (inputs_.on_record) inputs_.on_record(r);
   state_.log.push_back(std::move(r));
 }
@@ -168,7 +179,8 @@ TrainResult Run::finish(Outcome outcome) {
   progress_->finish();
   const double least = least_memory(), peak = memory_use().peak;
   if (least >= 1e8)  // below, the program itself is most of it
-    log_info("peak memory = {:.2f} GB, {:.2f} times the {:.2f} GB of weights, gradients and moments", peak / 1e9, peak / least, least / 1e9);
+    log_info("peak memory = {:.2f} GB, {:.2f} times the {:.2f} GB of weights, gradients and moments", peak / 1e9, peak / least,
+             least / 1e9);
   objective_->write_back();
   int64_t kept_step = state_.global_step;
   if (arguments_.load_best_model_at_end && state_.best_step >= 0 && state_.best_step != state_.global_step) {
