@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cstring>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "core/error.h"
@@ -88,10 +89,13 @@ std::string save_checkpoint(const Snapshot& s, const storage::ReadBytes& read) {
 
 std::vector<std::string> list_checkpoints(const std::string& output_dir) {
   std::vector<std::pair<int64_t, std::string>> found;
-  if (!storage::is_folder(output_dir)) return {};
-  for (const storage::TreeEntry& entry : storage::list_tree(output_dir)) {
-    const auto step = entry.kind == storage::TreeEntry::Kind::folder ? step_of(entry.name) : std::nullopt;
-    if (step) found.emplace_back(*step, output_dir + "/" + entry.name);
+  // Names only, not what is in them: a run that goes on may be writing or deleting one meanwhile.
+  std::error_code failure;
+  std::filesystem::directory_iterator entries(output_dir, failure);
+  for (; !failure && entries != std::filesystem::directory_iterator(); entries.increment(failure)) {
+    const std::string name = entries->path().filename().string();
+    const auto step = step_of(name);
+    if (step && storage::is_folder(output_dir + "/" + name)) found.emplace_back(*step, output_dir + "/" + name);
   }
   std::sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
   std::vector<std::string> folders;
