@@ -147,9 +147,12 @@ def main():
         if name not in WORK:
             sys.exit(f"compare: unknown work '{name}': have {', '.join(WORK)}")
     doctor = json.loads(subprocess.run([a.muster, "doctor", "--json"], capture_output=True, text=True, check=True).stdout)
+    has_bf16 = "bf16" in doctor["features"]
     results = []
     for name in names:
         title, contestants = WORK[name]
+        if not has_bf16:
+            contestants = [(who, measure) for who, measure in contestants if "bf16" not in who]
         rates = {who: [] for who, _ in contestants}
         for r in range(a.rounds):
             for who, measure in contestants:
@@ -162,7 +165,8 @@ def main():
     lines = ["# Benchmarks", "", "Written by `bench/compare`: muster and its rivals in turns on one machine, sequences (texts) per second, medians of "
              f"{a.rounds} rounds, {a.threads} threads.", "", f"Machine: {doctor['processor']}, {doctor['cores']} cores, {doctor['features']}; muster {doctor['muster']} "
              f"at {doctor['isa']}, precision {doctor['precision']}. {time.strftime('%Y-%m-%d')}.", "", "The texts are the demo's tweets (scripts/fetch-demo), padded to the longest of the batch for the "
-             "rivals, packed for muster. Rivals: PyTorch 2.15.0, Transformers 5.24.0, ONNX Runtime 1.32.0, OpenVINO 2026.4.1.", ""]
+             "rivals, packed for muster. Rivals: PyTorch 2.15.0, Transformers 5.24.0, ONNX Runtime 1.32.0, OpenVINO 2026.4.1."
+             + ("" if has_bf16 else " bf16 is left out: this machine has no instructions for it, and the rivals are slower with it."), ""]
     for result in results:
         lines += [f"## {result['title']}", "", "| engine | sequences/s | muster is |", "|---|---|---|"]
         ours = next(iter(result["texts_per_s"].values()))

@@ -11,6 +11,7 @@
 #include "cli/support.h"
 #include "cli/verbs.h"
 #include "cli/version.h"
+#include "core/cgroup.h"
 #include "core/cpu.h"
 #include "runtime/backends.h"
 
@@ -34,9 +35,8 @@ std::string available_memory() {
 
 /// The cgroup's limit, or "none".
 std::string memory_limit() {
-  std::ifstream in("/sys/fs/cgroup/memory.max");
-  uint64_t bytes = 0;
-  return in >> bytes ? fmt::format("{:.1f} GiB", gibibytes(bytes)) : "none";
+  const auto bytes = cgroup_limits().memory;
+  return bytes ? fmt::format("{:.1f} GiB", gibibytes(*bytes)) : "none";
 }
 
 std::string features(const CpuInfo& info) {

@@ -9,8 +9,8 @@
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
 
+#include "core/cgroup.h"
 #include "core/error.h"
 
 namespace muster {
@@ -25,23 +25,11 @@ uint64_t xgetbv0() {
 /// The kernel hands out the 8 KiB of tile state on request only (arch/x86/kernel/fpu/xstate.c): ARCH_REQ_XCOMP_PERM of XTILEDATA.
 bool request_amx_permission() { return syscall(SYS_arch_prctl, 0x1023, 18) == 0; }
 
-/// CPUs of the cgroup's quota (v2 cpu.max, v1 cfs_quota), or a large number.
-double cgroup_cpus() {
-  std::ifstream v2("/sys/fs/cgroup/cpu.max");
-  std::string quota;
-  double period = 0;
-  if (v2 >> quota >> period && quota != "max" && period > 0) return std::strtod(quota.c_str(), nullptr) / period;
-  std::ifstream q("/sys/fs/cgroup/cpu/cpu.cfs_quota_us"), p("/sys/fs/cgroup/cpu/cpu.cfs_period_us");
-  double q1 = 0, p1 = 0;
-  if (q >> q1 && p >> p1 && q1 > 0 && p1 > 0) return q1 / p1;
-  return 1e9;
-}
-
 int usable_cores() {
   cpu_set_t set;
   CPU_ZERO(&set);
   const int affine = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));
-  return std::max(1, std::min(affine, static_cast<int>(std::ceil(std::min(cgroup_cpus(), 1e6)))));
+  return std::max(1, std::min(affine, static_cast<int>(std::ceil(std::min(cgroup_limits().cpus.value_or(1e6), 1e6)))));
 }
 
 size_t cache_bytes(int name, size_t fallback) {

@@ -3,6 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/lsan_interface.h>
+#endif
 #include <nlohmann/json.hpp>
 
 #include "core/error.h"
@@ -54,6 +57,9 @@ class Refused : public testing::TestWithParam<std::pair<const char*, const char*
 
 TEST_P(Refused, NamesTheFileAndWhy) {
   const auto& [name, why] = GetParam();
+#ifdef __SANITIZE_ADDRESS__
+  const __lsan::ScopedDisabler library_leaks;  // HDF5 1.10.8: 64 bytes of a table that it cannot decode
+#endif
   try {
     read_shard(file(name), 30522);
     FAIL() << name << " was read";
