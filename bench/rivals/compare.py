@@ -162,11 +162,11 @@ def main():
         ours = medians[contestants[0][0]]
         best = max(v for who, v in medians.items() if who != contestants[0][0])
         results.append({"work": name, "title": title, "texts_per_s": medians, "all": rates, "ratio_to_best_rival": ours / best})
-    lines = ["# Benchmarks", "", "Written by `bench/compare`: muster and its rivals in turns on one machine, sequences (texts) per second, medians of "
-             f"{a.rounds} rounds, {a.threads} threads.", "", f"Machine: {doctor['processor']}, {doctor['cores']} cores, {doctor['features']}; muster {doctor['muster']} "
+    lines = ["# Benchmarks", "", "Written by `bench/compare`: muster and its rivals in turns on one machine, sequences (texts) per second, "
+             + (f"medians of {a.rounds} rounds" if a.rounds > 1 else "one round") + f", {a.threads} threads.", "", f"Machine: {doctor['processor']}, {doctor['cores']} cores, {doctor['features']}; muster {doctor['muster']} "
              f"at {doctor['isa']}, precision {doctor['precision']}. {time.strftime('%Y-%m-%d')}.", "", "The texts are the demo's tweets (scripts/fetch-demo), padded to the longest of the batch for the "
              "rivals, packed for muster. Rivals: PyTorch 2.15.0, Transformers 5.24.0, ONNX Runtime 1.32.0, OpenVINO 2026.4.1."
-             + ("" if has_bf16 else " bf16 is left out: this machine has no instructions for it, and the rivals are slower with it."), ""]
+             + ("" if has_bf16 else " bf16 is left out: this machine has no instructions for it."), ""]
     for result in results:
         lines += [f"## {result['title']}", "", "| engine | sequences/s | muster is |", "|---|---|---|"]
         ours = next(iter(result["texts_per_s"].values()))
