@@ -87,7 +87,11 @@ std::vector<std::string> canonical_arguments(int argc, char** argv) {
     arguments.emplace_back("--help");
   }
   // Verbs of two words.
-  if (arguments.size() > 1 && (arguments[0] == "data" || arguments[0] == "tokenizer") && !arguments[1].starts_with("-")) {
+  const bool two_words = !arguments.empty() && (arguments[0] == "data" || arguments[0] == "tokenizer");
+  if (two_words && (arguments.size() == 1 || arguments[1].starts_with("-")))
+    throw Error(ErrorKind::usage, "`muster {}` needs a second word: {}; see `muster --help`", arguments[0],
+                arguments[0] == "data" ? "prepare or inspect" : "train");
+  if (two_words) {
     arguments[0] += "-" + arguments[1];
     arguments.erase(arguments.begin() + 1);
   }

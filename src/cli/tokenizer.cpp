@@ -58,7 +58,7 @@ int run(Flags& f, bool vocab_size_given) {
 
 std::function<int()> declare_tokenizer_train(CLI::App& app) {
   auto f = std::make_shared<Flags>();
-  app.add_option("files,--input", f->files, "files and folders: text, or .csv, .tsv and .jsonl")->required();
+  app.add_option("files,--input", f->files, "files and folders: text, or .csv, .tsv and .jsonl; -: standard input")->required();
   app.add_option("--type", f->type, "wordpiece: as BERT's; bpe: byte-level, as RoBERTa's")
       ->check(CLI::IsMember({"wordpiece", "bpe"}))
       ->capture_default_str();

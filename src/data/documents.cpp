@@ -96,6 +96,8 @@ std::vector<std::string> split_sentences(std::string_view text) {
   return sentences;
 }
 
+constexpr uint64_t kMostPiped = uint64_t{4} << 30;  // of a pipe, which is held in memory
+
 void for_each_text(const std::vector<std::string>& paths, const std::string& column,
                    const std::function<void(std::string_view text, bool is_row)>& take) {
   const auto take_file = [&](const std::string& file) {
@@ -110,6 +112,10 @@ void for_each_text(const std::vector<std::string>& paths, const std::string& col
     take({reinterpret_cast<const char*>(mapped.bytes().data()), mapped.bytes().size()}, false);
   };
   for (const std::string& path : paths) {
+    if (path == "-" || std::filesystem::is_fifo(path) || std::filesystem::is_character_file(path)) {
+      take(storage::read_file(path == "-" ? "/dev/stdin" : path, kMostPiped), false);
+      continue;
+    }
     if (!storage::is_folder(path)) {
       if (!storage::is_file(path)) throw Error(ErrorKind::not_found, "{}: no such file or folder of text", path);
       take_file(path);

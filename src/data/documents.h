@@ -16,8 +16,8 @@ enum class SentenceBorder { split, lines };
 std::vector<std::string> split_sentences(std::string_view text);
 
 /// Hands over the texts of files and folders, in order: a file as a whole, or each row of a table (.csv, .tsv, .jsonl), its text in
-/// `column`. A text is there only during the call. Hidden files of folders are left out. Throws Error(not_found|io|invalid_argument)
-/// naming the file.
+/// `column`. A pipe, or "-" for standard input, is one text of 4 GiB at most. A text is there only during the call. Hidden files of folders
+/// are left out. Throws Error(not_found|io|invalid_argument) naming the file.
 void for_each_text(const std::vector<std::string>& paths, const std::string& column,
                    const std::function<void(std::string_view text, bool is_row)>& take);
 
