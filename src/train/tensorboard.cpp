@@ -76,6 +76,44 @@ std::string host_name() {
   return ::gethostname(name.data(), name.size() - 1) == 0 && name[0] != '\0' ? std::string(name.data()) : "localhost";
 }
 
+// A value of a dashboard: its tensor, and metadata with the plugin's name and content. SummaryMetadata: plugin_data 1 {plugin_name 1,
+// content 2}.
+std::string plugin_event(double wall_time, int64_t step, std::string_view tag, std::string_view tensor, std::string_view name,
+                         std::string_view content) {
+  std::string plugin, metadata, v;
+  put_bytes(plugin, 1, name);
+  if (!content.empty()) put_bytes(plugin, 2, content);
+  put_bytes(metadata, 1, plugin);
+  put_bytes(v, 1, tag);
+  put_bytes(v, 8, tensor);
+  put_bytes(v, 9, metadata);
+  return summary_event(wall_time, step, v);
+}
+
+// HParamsPluginData (tensorboard/plugins/hparams/plugin_data.proto): version 1, session_start_info 3, session_end_info 4. The tensor is an
+// empty one of floats, what matters is the content.
+std::string hparams_event(double wall_time, std::string_view tag, std::string_view data) {
+  std::string shape, tensor;
+  put_bytes(shape, 2, {});  // one dimension of size 0
+  put_int(tensor, 1, 1);    // DT_FLOAT
+  put_bytes(tensor, 2, shape);
+  return plugin_event(wall_time, 0, tag, tensor, "hparams", data);
+}
+
+// google.protobuf.Value: number_value 2, string_value 3, bool_value 4.
+std::string protobuf_value(const std::string& text) {
+  std::string value;
+  double number = 0;
+  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (text == "true" || text == "false")
+    put_int(value, 4, text == "true");
+  else if (!text.empty() && code == std::errc{} && end == text.data() + text.size())
+    put_double(value, 2, number);
+  else
+    put_bytes(value, 3, text);
+  return value;
+}
+
 }  // namespace
 
 uint32_t crc32c(std::string_view bytes) {
@@ -108,55 +146,15 @@ std::string scalar_event(double wall_time, int64_t step, std::string_view tag, f
 }
 
 std::string text_event(double wall_time, int64_t step, std::string_view tag, std::string_view text) {
-  // TensorProto: dtype 1 (DT_STRING = 7), tensor_shape 2 {dim 2 {size 1}}, string_val 8. SummaryMetadata: plugin_data 1 {plugin_name 1}.
-  std::string dim, shape, tensor, plugin, metadata, v;
+  // TensorProto: dtype 1 (DT_STRING = 7), tensor_shape 2 {dim 2 {size 1}}, string_val 8.
+  std::string dim, shape, tensor;
   put_int(dim, 1, 1);
   put_bytes(shape, 2, dim);
   put_int(tensor, 1, 7);
   put_bytes(tensor, 2, shape);
   put_bytes(tensor, 8, text);
-  put_bytes(plugin, 1, "text");
-  put_bytes(metadata, 1, plugin);
-  put_bytes(v, 1, tag);
-  put_bytes(v, 8, tensor);
-  put_bytes(v, 9, metadata);
-  return summary_event(wall_time, step, v);
+  return plugin_event(wall_time, step, tag, tensor, "text", {});
 }
-
-namespace {
-
-// HParamsPluginData (tensorboard/plugins/hparams/plugin_data.proto): version 1, session_start_info 3, session_end_info 4. The value is an
-// empty tensor of floats, what matters is in the metadata.
-std::string hparams_event(double wall_time, std::string_view tag, std::string_view data) {
-  std::string shape, dim, tensor, plugin, metadata, v;
-  dim = std::string();  // size 0
-  put_bytes(shape, 2, dim);
-  put_int(tensor, 1, 1);  // DT_FLOAT
-  put_bytes(tensor, 2, shape);
-  put_bytes(plugin, 1, "hparams");
-  put_bytes(plugin, 2, data);
-  put_bytes(metadata, 1, plugin);
-  put_bytes(v, 1, tag);
-  put_bytes(v, 8, tensor);
-  put_bytes(v, 9, metadata);
-  return summary_event(wall_time, 0, v);
-}
-
-// google.protobuf.Value: number_value 2, string_value 3, bool_value 4.
-std::string protobuf_value(const std::string& text) {
-  std::string value;
-  double number = 0;
-  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (text == "true" || text == "false")
-    put_int(value, 4, text == "true");
-  else if (!text.empty() && code == std::errc{} && end == text.data() + text.size())
-    put_double(value, 2, number);
-  else
-    put_bytes(value, 3, text);
-  return value;
-}
-
-}  // namespace
 
 std::string hparams_start_event(double wall_time, const std::map<std::string, std::string>& hparams) {
   std::string info, data;
