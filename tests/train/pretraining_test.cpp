@@ -16,7 +16,8 @@
 #include <nlohmann/json.hpp>
 #include <set>
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#include <sanitizer/allocator_interface.h>
+#include <cstddef>
+extern "C" std::size_t __sanitizer_get_current_allocated_bytes();  // GCC ships the function, not its header
 #endif
 #include <thread>
 
