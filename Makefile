@@ -2,16 +2,19 @@
 PREFIX ?= /usr/local
 JOBS ?= $(shell nproc)
 
-.PHONY: build test unit demo install deps format lint asan tsan bench clean
+.PHONY: build all test unit demo install deps format lint asan tsan bench clean
 
 build: deps            ## the program, at build/release/muster
 	cmake --preset release
+	cmake --build --preset release --target muster muster_codegen -j $(JOBS)
+
+all: build             ## the program and its tests
 	cmake --build --preset release -j $(JOBS)
 
-test: build            ## every test
+test: all              ## every test
 	ctest --test-dir build/release --output-on-failure -j $(JOBS)
 
-unit: build            ## the fast tests (under two minutes)
+unit: all              ## the fast tests (under two minutes)
 	ctest --test-dir build/release --output-on-failure -j $(JOBS) -L unit
 
 demo: build            ## tweets to a served endpoint, start to end
