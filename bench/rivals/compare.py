@@ -12,7 +12,7 @@ def arguments():
     p.add_argument("--muster", required=True)
     p.add_argument("--model", required=True)
     p.add_argument("--data", required=True)
-    p.add_argument("--work", default="minilm-train,roberta-train,bert-mlm,minilm-infer,roberta-infer")
+    p.add_argument("--work", default="minilm-train,roberta-train,bert-mlm,minilm-infer,roberta-infer,minilm-latency,roberta-latency,roberta-memory")
     p.add_argument("--rounds", type=int, default=3)
     p.add_argument("--seconds", type=float, default=20)
     p.add_argument("--threads", type=int, default=os.cpu_count())
@@ -22,12 +22,17 @@ def arguments():
 
 
 def run(command, threads):
+    """The last line the command prints, as JSON, with the most memory it held (resident, MB)."""
     environment = dict(os.environ, OMP_NUM_THREADS=str(threads), TOKENIZERS_PARALLELISM="false")
     environment.pop("OPENBLAS_CORETYPE", None)
-    done = subprocess.run(command, env=environment, capture_output=True, text=True)
-    if done.returncode != 0:
-        sys.exit(f"compare: {' '.join(command)} failed:\n{done.stderr[-2000:]}")
-    return json.loads(done.stdout.strip().splitlines()[-1])
+    with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
+        child = subprocess.Popen(command, env=environment, stdout=out, stderr=err)
+        _, status, usage = os.wait4(child.pid, 0)
+        child.returncode = os.waitstatus_to_exitcode(status)
+        out.seek(0), err.seek(0)
+        if child.returncode != 0:
+            sys.exit(f"compare: {' '.join(command)} failed:\n{err.read()[-2000:]}")
+        return {**json.loads(out.read().strip().splitlines()[-1]), "peak_mb": usage.ru_maxrss / 1024}
 
 
 def rival(script, *flags):
@@ -46,7 +51,7 @@ def muster_train(kind, *flags):
             steps = max(8, int(rate * a.seconds))
             command[command.index(out + "/o")] = out + "/p"
             result = run([*command, "--max_steps", str(steps)], a.threads)
-            return {"seq_per_s": result["train_samples_per_second"]}
+            return {"seq_per_s": result["train_samples_per_second"], "peak_mb": result["peak_mb"]}
     return one
 
 
@@ -57,6 +62,13 @@ def muster_infer(kind, *flags):
             run([a.muster, "train", *start, "--data", a.data, "--output_dir", out + "/o", "--max_steps", "1", "--save_strategy", "no", "--log_level", "warning", "--json"], a.threads)
             result = run([a.muster, "eval", "--model", out + "/o", "--data", a.data, "--split", "train", "--per_device_eval_batch_size", "32", "--threads", str(a.threads), "--json", *flags], a.threads)
             return {"seq_per_s": result["rows"] / result["seconds"]}
+    return one
+
+
+def muster_latency(kind):
+    def one(a):
+        start = ["--model", a.model] if kind == "minilm" else ["--config_name", "roberta-base"]
+        return run([a.muster, "explain", *start, "--tokens", str(LATENCY_TOKENS), "--sequences", "1", "--runs", "300", "--threads", str(a.threads), "--json"], a.threads)
     return one
 
 
@@ -112,30 +124,50 @@ def accuracy(a):
     return rows
 
 
+LATENCY_TOKENS = 26  # of a tweet, on average
+
+
+def latency(kind):
+    flags = lambda engine: ("--kind", kind, "--engine", engine, "--latency_tokens", str(LATENCY_TOKENS))
+    return [("muster (auto)", muster_latency(kind)), ("PyTorch f32", rival("infer_rivals.py", *flags("torch"))),
+            ("ONNX Runtime f32", rival("infer_rivals.py", *flags("onnxruntime"))), ("OpenVINO", rival("infer_rivals.py", *flags("openvino")))]
+
+
+# What is measured: the key in a contestant's answer, its unit, how a figure is written, whether more is better.
+RATE = ("seq_per_s", "sequences/s", "{:.1f}", True)
+LATENCY = ("ms", "ms, median", "{:.2f}", False)
+MEMORY = ("peak_mb", "peak resident MB", "{:.0f}", False)
+
 WORK = {
-    "minilm-train": ("MiniLM 6x384, fine-tuning, 32 tweets a batch", [
+    "minilm-train": ("MiniLM 6x384, fine-tuning, 32 tweets a batch", RATE, [
         ("muster (auto)", muster_train("minilm")),
         ("PyTorch f32", rival("train_pytorch.py", "--kind", "minilm", "--dtype", "f32")),
         ("PyTorch bf16 autocast", rival("train_pytorch.py", "--kind", "minilm", "--dtype", "bf16"))]),
-    "roberta-train": ("RoBERTa-base shape, fine-tuning, 32 tweets a batch", [
+    "roberta-train": ("RoBERTa-base shape, fine-tuning, 32 tweets a batch", RATE, [
         ("muster (auto)", muster_train("roberta")),
         ("PyTorch f32", rival("train_pytorch.py", "--kind", "roberta", "--dtype", "f32")),
         ("PyTorch bf16 autocast", rival("train_pytorch.py", "--kind", "roberta", "--dtype", "bf16"))]),
-    "bert-mlm": ("BERT-base, masked words and next sentence, 8 sequences of 128 a batch, from shards", [
+    "bert-mlm": ("BERT-base, masked words and next sentence, 8 sequences of 128 a batch, from shards", RATE, [
         ("muster (auto)", muster_mlm),
         ("PyTorch f32", torch_mlm("f32", "eager")),
         ("PyTorch f32 compiled", torch_mlm("f32", "compile")),
         ("PyTorch bf16 autocast compiled", torch_mlm("bf16", "compile"))]),
-    "minilm-infer": ("MiniLM 6x384, labelling, batches of 32 tweets", [
+    "minilm-infer": ("MiniLM 6x384, labelling, batches of 32 tweets", RATE, [
         ("muster (auto)", muster_infer("minilm")),
         ("PyTorch f32", rival("infer_rivals.py", "--kind", "minilm", "--engine", "torch")),
         ("ONNX Runtime f32", rival("infer_rivals.py", "--kind", "minilm", "--engine", "onnxruntime")),
         ("OpenVINO", rival("infer_rivals.py", "--kind", "minilm", "--engine", "openvino"))]),
-    "roberta-infer": ("RoBERTa-base shape, labelling, batches of 32 tweets", [
+    "roberta-infer": ("RoBERTa-base shape, labelling, batches of 32 tweets", RATE, [
         ("muster (auto)", muster_infer("roberta")),
         ("PyTorch f32", rival("infer_rivals.py", "--kind", "roberta", "--engine", "torch")),
         ("ONNX Runtime f32", rival("infer_rivals.py", "--kind", "roberta", "--engine", "onnxruntime")),
         ("OpenVINO", rival("infer_rivals.py", "--kind", "roberta", "--engine", "openvino"))]),
+    "minilm-latency": ("MiniLM 6x384, one text of 26 tokens", LATENCY, latency("minilm")),
+    "roberta-latency": ("RoBERTa-base shape, one text of 26 tokens", LATENCY, latency("roberta")),
+    "roberta-memory": ("RoBERTa-base shape, fine-tuning, 32 tweets a batch", MEMORY, [
+        ("muster (auto)", muster_train("roberta")),
+        ("PyTorch f32", rival("train_pytorch.py", "--kind", "roberta", "--dtype", "f32")),
+        ("PyTorch bf16 autocast", rival("train_pytorch.py", "--kind", "roberta", "--dtype", "bf16"))]),
 }
 
 
@@ -150,28 +182,30 @@ def main():
     has_bf16 = "bf16" in doctor["features"]
     results = []
     for name in names:
-        title, contestants = WORK[name]
+        title, (key, unit, form, more_is_better), contestants = WORK[name]
         if not has_bf16:
             contestants = [(who, measure) for who, measure in contestants if "bf16" not in who]
-        rates = {who: [] for who, _ in contestants}
+        figures = {who: [] for who, _ in contestants}
         for r in range(a.rounds):
             for who, measure in contestants:
-                rates[who].append(measure(a)["seq_per_s"])
-                print(f"{name} round {r + 1}/{a.rounds} {who}: {rates[who][-1]:.2f} sequences/s", file=sys.stderr, flush=True)
-        medians = {who: statistics.median(v) for who, v in rates.items()}
+                figures[who].append(measure(a)[key])
+                print(f"{name} round {r + 1}/{a.rounds} {who}: {form.format(figures[who][-1])} {unit}", file=sys.stderr, flush=True)
+        medians = {who: statistics.median(v) for who, v in figures.items()}
         ours = medians[contestants[0][0]]
-        best = max(v for who, v in medians.items() if who != contestants[0][0])
-        results.append({"work": name, "title": title, "texts_per_s": medians, "all": rates, "ratio_to_best_rival": ours / best})
-    lines = ["# Benchmarks", "", "Written by `bench/compare`: muster and its rivals in turns on one machine, sequences (texts) per second, "
+        best = (max if more_is_better else min)(v for who, v in medians.items() if who != contestants[0][0])
+        results.append({"work": name, "title": title, "unit": unit, "more_is_better": more_is_better, "medians": medians, "all": figures, "ratio_to_best_rival": ours / best})
+    lines = ["# Benchmarks", "", "Written by `bench/compare`: muster and its rivals in turns on one machine, "
              + (f"medians of {a.rounds} rounds" if a.rounds > 1 else "one round") + f", {a.threads} threads.", "", f"Machine: {doctor['processor']}, {doctor['cores']} cores, {doctor['features']}; muster {doctor['muster']} "
              f"at {doctor['isa']}, precision {doctor['precision']}. {time.strftime('%Y-%m-%d')}.", "", "The texts are the demo's tweets (scripts/fetch-demo), padded to the longest of the batch for the "
              "rivals, packed for muster. Rivals: PyTorch 2.15.0, Transformers 5.24.0, ONNX Runtime 1.32.0, OpenVINO 2026.4.1."
              + ("" if has_bf16 else " bf16 is left out: this machine has no instructions for it."), ""]
     for result in results:
-        lines += [f"## {result['title']}", "", "| engine | sequences/s | muster is |", "|---|---|---|"]
-        ours = next(iter(result["texts_per_s"].values()))
-        for who, rate in result["texts_per_s"].items():
-            lines.append(f"| {who} | {rate:.1f} | {'' if who.startswith('muster') else f'{ours / rate:.2f}x as fast'} |")
+        _, unit, form, more_is_better = WORK[result["work"]][1]
+        lines += [f"## {result['title']}", "", f"| engine | {unit} | muster {'is' if more_is_better else 'takes'} |", "|---|---|---|"]
+        ours = next(iter(result["medians"].values()))
+        for who, figure in result["medians"].items():
+            ratio = "" if who.startswith("muster") else f"{ours / figure:.2f}x {'as fast' if more_is_better else 'of it'}"
+            lines.append(f"| {who} | {form.format(figure)} | {ratio} |")
         lines.append("")
     scores = accuracy(a) if "accuracy" in a.work.split(",") else []
     if scores:

@@ -1,5 +1,6 @@
-"""Labelling rate of PyTorch, ONNX Runtime and OpenVINO on batches of 32 texts padded to their longest, tokenised beforehand."""
-import argparse, itertools, json, os, tempfile, time
+"""Labelling rate of PyTorch, ONNX Runtime and OpenVINO on batches of 32 texts padded to their longest, tokenised beforehand; or the median
+time of one text of --latency_tokens tokens."""
+import argparse, itertools, json, os, statistics, tempfile, time
 import torch
 from texts import batches, build
 
@@ -8,6 +9,7 @@ for flag in ("--model", "--data", "--kind", "--engine"):
     p.add_argument(flag, required=True)
 p.add_argument("--threads", type=int, required=True)
 p.add_argument("--seconds", type=float, required=True)
+p.add_argument("--latency_tokens", type=int)
 a = p.parse_args()
 torch.set_num_threads(a.threads)
 torch.manual_seed(0)
@@ -46,6 +48,15 @@ else:
         request = compiled.create_infer_request()
         run = lambda ids, mask: request.infer({0: ids.numpy(), 1: mask.numpy()})[0]
 
+if a.latency_tokens:
+    one = (torch.randint(5, 100, (1, a.latency_tokens)), torch.ones(1, a.latency_tokens, dtype=torch.long))
+    times = []
+    for i in range(320):
+        start = time.perf_counter()
+        run(*one)
+        times.append(time.perf_counter() - start)
+    print(json.dumps({"ms": 1e3 * statistics.median(times[20:])}))
+    raise SystemExit
 prepared = [(b["input_ids"], b["attention_mask"]) for b in itertools.islice(batches(a.model, a.data), 88)]
 for ids, mask in prepared[:4]:
     run(ids, mask)

@@ -13,7 +13,7 @@ namespace muster::cli {
 namespace {
 
 struct Flags {
-  std::string model, config_name, task = "classification", isa = "native";
+  std::string model, config_name, task = "auto", next_sentence = "auto", isa = "native";
   CompilerFlags compiler;
   double label_smoothing = 0;
   bool train = false, bf16 = false, fp32 = false, json = false;
@@ -28,7 +28,7 @@ Isa isa_of(const std::string& name) {
 
 int run(const Flags& flags) {
   if (flags.bf16 && flags.fp32) throw Error(ErrorKind::usage, "--bf16 and --fp32 exclude each other");
-  const models::ModelConfig config = config_of(flags.model, flags.config_name);
+  const models::ModelConfig config = with_head(config_of(flags.model, flags.config_name), flags.task, flags.next_sentence);
   runtime::Options options;
   flags.compiler.apply(options);
   if (options.cache_folder.empty()) throw Error(ErrorKind::usage, "no folder to compile into: give --compile_cache FOLDER");
@@ -37,7 +37,7 @@ int run(const Flags& flags) {
   const std::string precision =
       runtime::resolve_precision(options.precision, *options.isa).precision == runtime::Precision::bf16 ? "bf16" : "f32";
   std::string list;
-  for (NamedProgram& program : programs_of(config, flags.task, flags.train, flags.label_smoothing)) {
+  for (NamedProgram& program : programs_of(config, flags.train, flags.label_smoothing)) {
     throw_if_stopped();
     const runtime::CompileReport report = compile_ahead(std::move(program.graph), named(options, program.name));
     if (options.on_compiled) options.on_compiled(report);
@@ -65,9 +65,9 @@ std::function<int()> declare_compile(CLI::App& app) {
   auto flags = std::make_shared<Flags>();
   app.add_option("--model", flags->model, "model folder or model.tar.gz");
   app.add_option("--config_name", flags->config_name, "instead of --model: tiny, minilm, bert-base, roberta-base or distilbert-base");
-  app.add_option("--task", flags->task, "classification")->capture_default_str();
+  declare_task_flags(app, flags->task, flags->next_sentence);
   app.add_flag("--train", flags->train,
-               "the training program too (of the whole vocabulary; a run whose texts use fewer words compiles its own)");
+               "the training program too (of the whole vocabulary; a classification whose texts use fewer words compiles its own)");
   app.add_option("--label_smoothing_factor", flags->label_smoothing, "of the training program")
       ->check(CLI::Range(0.0, 1.0))
       ->capture_default_str();

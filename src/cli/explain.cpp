@@ -11,6 +11,7 @@
 #include "cli/verbs.h"
 #include "core/philox.h"
 #include "models/inputs.h"
+#include "models/pretrainer.h"
 #include "models/weights.h"
 #include "runtime/backends.h"
 #include "runtime/profile.h"
@@ -20,22 +21,34 @@ namespace {
 
 struct Flags {
   EngineFlags engine;
-  std::string model, config_name, task = "classification", trace;
-  int64_t tokens = 832, sequences = 32, runs = 5, rows = 0;
+  std::string model, config_name, task = "auto", next_sentence = "auto", trace;
+  int64_t tokens = 832, sequences = 32, predictions = 0, runs = 5, rows = 0;
   bool train = false, json = false;
 };
 
-models::Inputs random_batch(const models::ModelConfig& config, int64_t tokens, int64_t sequences, bool labelled) {
+models::Inputs random_batch(const models::ModelConfig& config, int64_t tokens, int64_t sequences, int64_t predictions) {
   Philox random(1);
-  std::vector<int32_t> ids, cu_seqlens{0}, labels;
-  for (int64_t s = 0; s < sequences; ++s) {
-    const int64_t length = tokens / sequences + (s < tokens % sequences ? 1 : 0);
-    for (int64_t i = 0; i < length; ++i) ids.push_back(static_cast<int32_t>(random.below(static_cast<uint64_t>(config.vocab_size))));
-    cu_seqlens.push_back(static_cast<int32_t>(ids.size()));
-    labels.push_back(static_cast<int32_t>(random.below(std::max<uint64_t>(1, config.labels.size()))));
+  std::vector<int32_t> ids, cu_seqlens{0};
+  const auto draw = [&](int64_t n, size_t below) {
+    std::vector<int32_t> values;
+    for (int64_t i = 0; i < n; ++i) values.push_back(static_cast<int32_t>(random.below(std::max<uint64_t>(1, below))));
+    return values;
+  };
+  const auto weights = [](int64_t n) {
+    return std::vector<float>(static_cast<size_t>(n), 1.0f / static_cast<float>(std::max<int64_t>(1, n)));
+  };
+  const auto vocabulary = static_cast<size_t>(config.vocab_size);
+  for (int64_t s = 0; s < sequences; ++s)
+    cu_seqlens.push_back(cu_seqlens.back() + static_cast<int32_t>(tokens / sequences + (s < tokens % sequences ? 1 : 0)));
+  models::Inputs inputs = models::make_inputs(config, draw(tokens, vocabulary), {}, cu_seqlens);
+  if (config.head == models::Head::classification) {
+    models::add_labels(inputs, config, draw(sequences, config.labels.size()), weights(sequences));
+    return inputs;
   }
-  models::Inputs inputs = models::make_inputs(config, ids, {}, cu_seqlens);
-  if (labelled) models::add_labels(inputs, config, labels, std::vector<float>(labels.size(), 1.0f / static_cast<float>(sequences)));
+  std::vector<int32_t> rows;
+  for (int64_t i = 0; i < predictions; ++i) rows.push_back(static_cast<int32_t>(i * tokens / predictions));
+  models::add_masks(inputs, config, rows, draw(predictions, vocabulary), weights(predictions));
+  if (config.head == models::Head::pretraining) models::add_next(inputs, draw(sequences, 2), weights(sequences));
   return inputs;
 }
 
@@ -67,14 +80,19 @@ void print_table(const std::vector<runtime::ProfileRow>& rows, const runtime::Pe
 int run(Flags& flags) {
   if (flags.tokens < flags.sequences)
     throw Error(ErrorKind::usage, "--tokens {}: fewer than --sequences {}", flags.tokens, flags.sequences);
-  const models::ModelConfig config = config_of(flags.model, flags.config_name);
+  const models::ModelConfig config = with_head(config_of(flags.model, flags.config_name), flags.task, flags.next_sentence);
+  const bool words = config.head != models::Head::classification;
+  if (!words && flags.predictions > 0) throw Error(ErrorKind::usage, "--predictions is of --task masked_lm");
+  const int64_t predictions = !words ? 0 : flags.predictions > 0 ? flags.predictions : std::max<int64_t>(1, flags.tokens * 15 / 100);
+  if (predictions > flags.tokens) throw Error(ErrorKind::usage, "--predictions {}: more than --tokens {}", predictions, flags.tokens);
   const models::Parameters parameters = models::init_parameters(config, 1);  // their values do not matter for times
   ThreadPool threads(flags.engine.thread_count());
-  std::vector<NamedProgram> programs = programs_of(config, flags.task, flags.train, 0);
+  std::vector<NamedProgram> programs = programs_of(config, flags.train, 0);
   NamedProgram& program = programs.back();
   const runtime::Options options = named(flags.engine.runtime(), program.name);
   runtime::Session session(runtime::compile(std::move(program.graph), options, threads), parameters);
-  const models::Inputs inputs = random_batch(config, flags.tokens, flags.sequences, flags.train);
+  const models::Inputs inputs = random_batch(config, flags.tokens, flags.sequences, predictions);
+  session.keep_packed(!flags.train);  // as in training, where weights change at every step
 
   (void)session.run(inputs, 1);  // packs weights, grows buffers
   std::vector<std::vector<backend::StepTime>> runs;
@@ -84,7 +102,6 @@ int run(Flags& flags) {
     throw_if_stopped();
     runs.emplace_back();
     session.record(&runs.back());
-    if (flags.train) session.parameters_changed();  // as in training, where every step packs the weights anew
     const auto begin = runtime::Trace::Clock::now();
     (void)session.run(inputs, static_cast<uint64_t>(i));
     const auto end = runtime::Trace::Clock::now();
@@ -98,7 +115,7 @@ int run(Flags& flags) {
   const double whole_ms = whole[whole.size() / 2];
   const Isa isa = runtime::machine_isa();
   const runtime::Peaks peaks = runtime::measure_peaks(isa, threads);
-  const graph::SymbolValues symbols{1, flags.tokens, flags.sequences, 0};
+  const graph::SymbolValues symbols{1, flags.tokens, flags.sequences, predictions};
   const std::vector<runtime::ProfileRow> rows = runtime::profile(session.graph(), symbols, runs);
   if (!flags.trace.empty()) trace.write(flags.trace);
 
@@ -132,10 +149,13 @@ std::function<int()> declare_explain(CLI::App& app) {
   auto flags = std::make_shared<Flags>();
   app.add_option("--model", flags->model, "model folder or model.tar.gz (its shapes; weights are random)");
   app.add_option("--config_name", flags->config_name, "instead of --model: tiny, minilm, bert-base, roberta-base or distilbert-base");
-  app.add_option("--task", flags->task, "classification")->capture_default_str();
+  declare_task_flags(app, flags->task, flags->next_sentence);
   app.add_flag("--train", flags->train, "the training program instead of inference");
   app.add_option("--tokens", flags->tokens, "tokens of the batch")->check(CLI::Range(1, 1 << 20))->capture_default_str();
   app.add_option("--sequences", flags->sequences, "sequences they are in")->check(CLI::Range(1, 1 << 16))->capture_default_str();
+  app.add_option("--predictions", flags->predictions, "masked_lm: masked positions among them; 0: 15 of 100")
+      ->check(CLI::Range(0, 1 << 20))
+      ->capture_default_str();
   app.add_option("--runs", flags->runs, "measured runs, after one that is not")->check(CLI::Range(1, 1000))->capture_default_str();
   app.add_option("--rows", flags->rows, "show so many kinds of steps; 0: all")->check(CLI::Range(0, 100000))->capture_default_str();
   app.add_option("--trace", flags->trace, "also write the runs as a trace for ui.perfetto.dev or chrome://tracing")->type_name("FILE");

@@ -6,16 +6,26 @@
 #include "graph/graph.h"
 #include "models/config.h"
 
+namespace CLI {
+class App;  // CLI11
+}
+
 namespace muster::cli {
 
 struct NamedProgram {
-  std::string name;  // infer, train
+  std::string name;  // infer, evaluate, train: as reports and dumps call them
   graph::Graph graph;
 };
 
-/// `train`: the training program too. Labels are the config's.
-/// Throws Error(usage) for an unknown task.
-std::vector<NamedProgram> programs_of(const models::ModelConfig& config, const std::string& task, bool train, double label_smoothing);
+/// What a run of `predict`, `serve` (classification) or `fill-mask` (masked_lm) starts and, with `train`, what a run of `train` does, its
+/// training program last. Labels are the config's; the config's head is the task's (with_head).
+std::vector<NamedProgram> programs_of(const models::ModelConfig& config, bool train, double label_smoothing);
+
+/// The config with a head for the task (auto: as it is); next_sentence: auto (as the config has it; of one that has no language model's
+/// head, where the family has it), true, false. Throws Error(usage) for a next-sentence head where there is none.
+models::ModelConfig with_head(models::ModelConfig config, const std::string& task, const std::string& next_sentence);
+/// --task and --next_sentence, as with_head takes them.
+void declare_task_flags(CLI::App& app, std::string& task, std::string& next_sentence);
 
 /// What --config_name says: a named config, or a FILE.json.
 models::ModelConfig config_named(const std::string& config_name);

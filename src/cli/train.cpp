@@ -25,10 +25,10 @@ struct Flags {
   train::TrainingArguments arguments;
   data::ReadOptions read;
   std::string task = "classification", model, config_name, data, eval_split, next_sentence = "auto", format = "auto", normalize = "none",
-              backend = "cpu", tokenizer;
+              backend = "cpu", tokenizer, trace;
   CompilerFlags compiler;
   double mlm_probability = 0.15;
-  int64_t max_predictions = 0;
+  int64_t max_predictions = 0, trace_steps = 10;
   bool json = false, remask = false, whole_word_mask = false, skip_bad_shards = false;
 };
 
@@ -82,6 +82,7 @@ void start_from(const Flags& flags, const text::Tokenizer& tokenizer, models::Mo
   inputs.tokenizer = &tokenizer;
   inputs.options.backend = flags.backend;
   flags.compiler.apply(inputs.options);
+  inputs.trace = flags.trace, inputs.trace_steps = flags.trace_steps;
   const auto seed = static_cast<uint64_t>(flags.arguments.seed);
   if (flags.model.empty()) {
     inputs.config.vocab_size = std::max<int64_t>(tokenizer.vocab_size(), 1);
@@ -257,6 +258,9 @@ std::function<int()> declare_train(CLI::App& app) {
       ->check(CLI::IsMember({"cpu", "ref"}))
       ->capture_default_str();
   app.add_flag("--json", flags->json, "print the result as one JSON object");
+  app.add_option("--trace", flags->trace, "write a trace of steps, after the first one, for ui.perfetto.dev or chrome://tracing")
+      ->type_name("FILE");
+  app.add_option("--trace_steps", flags->trace_steps, "steps in the trace")->check(CLI::Range(1, 1000))->capture_default_str();
   app.add_option("--config", "YAML file of flags; the command line wins")->type_name("FILE");
   declare_compiler_flags(app, flags->compiler);
   declare_arguments(app, *flags);

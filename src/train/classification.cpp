@@ -93,6 +93,7 @@ class Classification final : public Objective {
     return outcome;
   }
 
+  [[nodiscard]] runtime::Session& session() override { return task_->session(); }
   [[nodiscard]] std::string last_rows() const override {
     constexpr size_t kShown = 16;
     std::string rows;

@@ -47,6 +47,8 @@ class Objective {
 
   /// Forward and backward over the batches of step `step` (counted from 0): a function of arguments, data, weights and step only.
   virtual StepOutcome run(int64_t step) = 0;
+  /// What run() runs.
+  [[nodiscard]] virtual runtime::Session& session() = 0;
   /// The rows of the last run(), for messages.
   [[nodiscard]] virtual std::string last_rows() const = 0;
   /// After the optimizer changed parameters() with this rate and decay.

@@ -26,6 +26,7 @@ class OptimizerStep {
   /// `gradients`: one tensor a parameter, under its name, the same tensors each time. step: counted from 1.
   void update(const models::Parameters& gradients, int64_t step, double learning_rate, double gradient_factor);
 
+  [[nodiscard]] runtime::Session& session() { return *session_; }
   /// The moments, under the parameters' names. A resumed run copies into them.
   [[nodiscard]] const models::Parameters& first_moments() const { return first_; }
   [[nodiscard]] const models::Parameters& second_moments() const { return second_; }

@@ -172,6 +172,7 @@ class Pretraining final : public Objective {
     return outcome;
   }
 
+  [[nodiscard]] runtime::Session& session() override { return *session_; }
   [[nodiscard]] std::string last_rows() const override {
     constexpr size_t kShown = 8;
     std::string text;

@@ -18,6 +18,7 @@
 #include "train/progress.h"
 #include "train/schedule.h"
 #include "train/state.h"
+#include "train/step_trace.h"
 #include "train/tensorboard.h"
 #include "train/trainer.h"
 
@@ -82,6 +83,7 @@ class Run {
   std::unique_ptr<EventWriter> events_;
   std::unique_ptr<Progress> progress_;
   std::unique_ptr<Meter> meter_;
+  std::unique_ptr<StepTrace> trace_;  // null without --trace
 
   double last_grad_norm_ = 0, last_learning_rate_ = 0;
   Scalars parts_since_log_;  // sums of what the loss is made of, since the last log line of this session

@@ -76,6 +76,8 @@ Run::Run(TrainingArguments arguments, TrainInputs inputs, ThreadPool& threads)
   for (const auto& [name, tensor] : inputs_.parameters) info.parameters += tensor.elements();
   info.started = std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
   write_run_info(arguments_.output_dir, info);
+  if (!inputs_.trace.empty())
+    trace_ = std::make_unique<StepTrace>(inputs_.trace, inputs_.trace_steps, objective_->session(), optimizer_->session());
   meter_ = std::make_unique<Meter>(threads_.threads(), arguments_.peak_tflops);
   start_ = std::chrono::steady_clock::now();
 }

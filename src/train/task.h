@@ -47,6 +47,7 @@ class ClassificationTask {
   double run(const Window& window, uint64_t seed, int64_t step);
   [[nodiscard]] const models::Parameters& gradients() const { return gradients_; }
 
+  [[nodiscard]] runtime::Session& session() { return *session_; }
   /// Call after the parameters' values changed.
   void parameters_changed() { session_->parameters_changed(); }
 

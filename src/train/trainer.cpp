@@ -16,24 +16,28 @@ namespace muster::train {
 
 void Run::step() {
   const int64_t step = state_.global_step;
-  auto from = std::chrono::steady_clock::now();
-  const auto lap = [&] {
-    const auto to = std::chrono::steady_clock::now();
-    return std::chrono::duration<double>(to - std::exchange(from, to)).count();
+  using Clock = std::chrono::steady_clock;
+  auto from = Clock::now();
+  const auto lap = [&](Phase phase, Clock::time_point to) {
+    meter_->add(phase, std::chrono::duration<double>(to - from).count());
+    if (trace_) trace_->phase(phase, from, to);
+    from = to;
   };
+  if (trace_) trace_->begin_step(step + 1);
   const StepOutcome outcome = objective_->run(step);
-  meter_->add(Phase::data, outcome.data_seconds);
-  meter_->add(Phase::compute, lap() - outcome.data_seconds);
+  lap(Phase::data, from + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(outcome.data_seconds)));
+  lap(Phase::compute, Clock::now());
   need_finite(outcome.loss, "loss");
   last_grad_norm_ = global_norm(objective_->gradients(), threads_);
   need_finite(last_grad_norm_, "gradient norm");
-  meter_->add(Phase::clip, lap());
+  lap(Phase::clip, Clock::now());
   writer_.release();
-  meter_->add(Phase::checkpoint, lap());
+  lap(Phase::checkpoint, Clock::now());
   last_learning_rate_ = learning_rate(arguments_, plan_, step);
   optimizer_->update(objective_->gradients(), step + 1, last_learning_rate_, clip_factor(last_grad_norm_, arguments_.max_grad_norm));
   objective_->updated(last_learning_rate_, arguments_.weight_decay);
-  meter_->add(Phase::update, lap());
+  lap(Phase::update, Clock::now());
+  if (trace_) trace_->end_step();
   meter_->count(outcome);
 
   ++state_.global_step;
@@ -157,6 +161,7 @@ TrainResult Run::result(Outcome outcome) const {
 }
 
 TrainResult Run::interrupt() {
+  if (trace_) trace_->finish();
   if (saved_step_ != state_.global_step) save();
   writer_.wait();
   progress_->finish();
@@ -172,6 +177,7 @@ double Run::least_memory() const {
 }
 
 TrainResult Run::finish(Outcome outcome) {
+  if (trace_) trace_->finish();
   writer_.wait();
   TrainResult r = result(outcome);
   record({state_.global_step, epoch(), r.summary});

@@ -34,7 +34,9 @@ struct TrainInputs {
   };
   std::optional<Pretraining> pretraining;  // else labelled texts:
   const data::Dataset* train = nullptr;
-  const data::Dataset* eval = nullptr;           // null: no evaluation
+  const data::Dataset* eval = nullptr;  // null: no evaluation
+  std::string trace;                    // file for a trace of steps (step_trace.h); empty: none
+  int64_t trace_steps = 10;
   runtime::Options options;                      // backend, compile cache, passes; precision follows the arguments
   const std::atomic<bool>* stop = nullptr;       // set by a signal: save a checkpoint after the current step and return
   std::function<void(const Record&)> on_record;  // of each log record, after it was written
