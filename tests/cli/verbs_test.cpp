@@ -10,10 +10,11 @@
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "cli/process.h"
+#include "cli/trained_model.h"
 
 namespace muster::cli {
 namespace {
@@ -21,48 +22,7 @@ namespace {
 using testing::HasSubstr;
 using testing::StartsWith;
 
-/// One trained model for the tests of this file.
-class Verbs : public testing::Test {
- protected:
-  static void SetUpTestSuite() {
-    folder_ = std::make_unique<Folder>();
-    make_data(*folder_ / "data", 200);
-    make_model(*folder_ / "model");
-    const Finished trained = run(train_arguments("out"));
-    ASSERT_EQ(trained.code, 0) << trained.err;
-    train_log_ = trained.err;
-  }
-  static void TearDownTestSuite() { folder_.reset(); }
-
-  static std::string path(const std::string& name) { return *folder_ / name; }
-  static std::vector<std::string> train_arguments(const std::string& out) {
-    return {"train",
-            "--task",
-            "classification",
-            "--model",
-            path("model"),
-            "--data",
-            path("data"),
-            "--output-dir",
-            path(out),
-            "--num_train_epochs",
-            "3",
-            "--learning-rate=5e-3",
-            "--per_device_train_batch_size",
-            "16",
-            "--eval_strategy",
-            "epoch",
-            "--save_strategy",
-            "no",
-            "--logging_steps",
-            "5"};
-  }
-
-  static std::unique_ptr<Folder> folder_;
-  static std::string train_log_;
-};
-std::unique_ptr<Folder> Verbs::folder_;
-std::string Verbs::train_log_;
+class Verbs : public TrainedModel {};
 
 TEST_F(Verbs, TrainLeavesAWholeModelFolder) {
   for (const char* name : {"config.json", "model.safetensors", "vocab.txt", "metrics.jsonl", "train_results.json", "README.md"})
@@ -295,95 +255,6 @@ TEST_F(Verbs, WrongUseIsOneLineThatSaysWhatToDo) {
     EXPECT_EQ(f.out, "") << line;
     EXPECT_FALSE(std::filesystem::exists(path("x/model.safetensors"))) << line;
   }
-}
-
-TEST_F(Verbs, ASecondStartCompilesNothing) {
-  std::vector<std::string> arguments = train_arguments("cached");
-  for (const char* word : {"--explain", "--max_steps", "2", "--eval_strategy", "no", "--overwrite_output_dir", "--compile_cache"})
-    arguments.emplace_back(word);
-  arguments.push_back(path("cache"));
-  const Finished first = run(arguments), second = run(arguments);
-  ASSERT_EQ(first.code, 0) << first.err;
-  EXPECT_THAT(first.err, HasSubstr("programs so far: 0 from the cache, 2 compiled"));
-  ASSERT_EQ(second.code, 0) << second.err;
-  EXPECT_THAT(second.err, HasSubstr("programs so far: 2 from the cache, 0 compiled"));
-  EXPECT_EQ(read(path("cached/model.safetensors")).size(), read(path("out/model.safetensors")).size());
-}
-
-TEST_F(Verbs, AWarmServerNeverOpensTheCodeGenerator) {
-  ASSERT_EQ(run({"compile", "--model", path("out"), "--compile_cache", path("serve_cache")}).code, 0);
-  const auto maps_of = [&](const std::string& cache) {
-    Start start;
-    start.arguments = {"serve", "--model", path("out"), "--port", "0", "--compile_cache", cache};
-    start.environment["MUSTER_CODEGEN"] = cache == path("serve_cache") ? "/nowhere/libmuster_codegen.so" : "";
-    Process server(start);
-    EXPECT_TRUE(server.wait_for(" on http://127.0.0.1:")) << server.error_so_far();
-    EXPECT_EQ(server.error_so_far().find("no fusion"), std::string::npos) << server.error_so_far();
-    return read("/proc/" + std::to_string(server.id()) + "/maps");
-  };
-  const std::string warm = maps_of(path("serve_cache"));
-  EXPECT_EQ(warm.find("libLLVM"), std::string::npos);
-  EXPECT_EQ(warm.find("libmuster_codegen"), std::string::npos);
-  EXPECT_THAT(warm, HasSubstr(".muster")) << "the program's code, from the cache";
-  EXPECT_THAT(maps_of(path("cold_cache")), HasSubstr("libLLVM")) << "a cold one does";
-}
-
-TEST_F(Verbs, WithoutTheCodeGeneratorItStillAnswers) {
-  Start start;
-  start.arguments = {"predict", "--model", path("out"), "--no_compile_cache", "--logits", "awful film"};
-  const Finished usual = run(start);
-  start.environment["MUSTER_CODEGEN"] = "/nowhere/libmuster_codegen.so";
-  const Finished without = run(start);
-  ASSERT_EQ(without.code, 0) << without.err;
-  EXPECT_THAT(without.err, HasSubstr("no fusion, so programs run slower: "));
-  EXPECT_EQ(without.out.substr(0, 4), usual.out.substr(0, 4));
-}
-
-TEST_F(Verbs, CompileAheadForAnyMachine) {
-  const std::string cache = path("ahead");
-  for (const char* isa : {"x86-64-v3", "avx512", "amx"}) {
-    const Finished done = run({"compile", "--model", path("out"), "--train", "--isa", isa, "--compile_cache", cache, "--json"});
-    ASSERT_EQ(done.code, 0) << done.err;
-    const auto json = nlohmann::json::parse(done.out);
-    ASSERT_EQ(json["programs"].size(), 2u);
-    for (const auto& program : json["programs"]) EXPECT_FALSE(program["from_cache"].get<bool>());
-  }
-  EXPECT_EQ(names(cache).size(), 6u);
-  const Finished again = run({"compile", "--model", path("out"), "--isa", "amx", "--compile_cache", cache});
-  EXPECT_THAT(again.out, HasSubstr("was there"));
-  EXPECT_EQ(run({"compile", "--model", path("out"), "--no_compile_cache"}).code, 2);
-  EXPECT_EQ(run({"compile", "--compile_cache", cache}).code, 2) << "neither model nor config";
-  EXPECT_EQ(run({"compile", "--model", path("out"), "--isa", "sparc"}).code, 2);
-}
-
-TEST_F(Verbs, ExplainTellsWhereTheTimeGoes) {
-  const Finished table = run(
-      {"explain", "--model", path("out"), "--train", "--tokens", "60", "--sequences", "4", "--runs", "2", "--trace", path("trace.json")});
-  ASSERT_EQ(table.code, 0) << table.err;
-  for (const char* text : {"program train: 60 tokens in 4 sequences", "measured limits: ", "layer_norm", "attention_grad", "all steps"})
-    EXPECT_THAT(table.out, HasSubstr(text));
-  const auto trace = nlohmann::json::parse(read(path("trace.json")));
-  EXPECT_GT(trace["traceEvents"].size(), 20u);
-  for (const auto& event : trace["traceEvents"])
-    if (event["ph"] == "X") {
-      EXPECT_GE(event["dur"].get<double>(), 0);
-    }
-  const Finished json = run({"explain", "--config_name", "tiny", "--tokens", "60", "--sequences", "4", "--json"});
-  ASSERT_EQ(json.code, 0) << json.err;
-  const auto parsed = nlohmann::json::parse(json.out);
-  EXPECT_GT(parsed["peak_gflops"].get<double>(), 1);
-  EXPECT_FALSE(parsed["steps"].empty());
-  EXPECT_EQ(run({"explain", "--model", path("out"), "--tokens", "3", "--sequences", "4"}).code, 2);
-  EXPECT_EQ(run({"explain", "--model", path("out"), "--disable_pass", "nonsense"}).code, 2);
-}
-
-TEST_F(Verbs, PassesAreDumpedAndLeftOut) {
-  const Finished dumped = run({"predict", "--model", path("out"), "--dump_passes", path("dump"), "fine"});
-  ASSERT_EQ(dumped.code, 0) << dumped.err;
-  EXPECT_THAT(read(path("dump/infer-02-fuse.txt")), HasSubstr("region("));
-  const Finished without = run({"predict", "--model", path("out"), "--disable_pass", "fuse", "--dump_passes", path("dump2"), "fine"});
-  ASSERT_EQ(without.code, 0) << without.err;
-  EXPECT_EQ(names(path("dump2")).size(), 2u);
 }
 
 TEST_F(Verbs, FromPlainTextToAFineTunedModel) {

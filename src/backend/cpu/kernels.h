@@ -37,34 +37,27 @@ struct Dropout {
   uint64_t seed = 0, stream = 0;
 };
 
-/// out = gamma * (s - mean(s)) / sqrt(var(s) + eps) + beta with s = residual + dropout(x), per row [width].
-/// In bf16, s is rounded to bf16 first and everything is computed from the rounded s: what `sum` stores is exactly what was normalised,
-/// so the backward, which reads it, agrees, and inference (no `sum`) gives the same bits as training without dropout.
-/// Element index of the dropout mask: row * width + column. In place: out or sum may be x or residual.
+/// out = gamma * (x - mean(x)) / sqrt(var(x) + eps) + beta, per row [width]. In place: out may be x.
 /// Source: Ba, Kiros, Hinton 2016; biased variance as in PyTorch.
 struct LayerNorm {
   DType dtype = DType::f32;
   int64_t rows = 0, width = 0;
-  const void* x = nullptr;         // [rows, width]
-  const void* residual = nullptr;  // [rows, width] or null
-  Dropout dropout = {};
+  const void* x = nullptr;       // [rows, width]
   const float* gamma = nullptr;  // [width]
   const float* beta = nullptr;   // [width]
   float eps = 1e-12f;
   void* out = nullptr;    // [rows, width]
-  void* sum = nullptr;    // [rows, width] s, or null
   float* mean = nullptr;  // [rows] or null
   float* rstd = nullptr;  // [rows] 1 / sqrt(var + eps), or null
 };
 
-/// With xhat = (s - mean) * rstd, g = ct * gamma: dx = rstd * (g - mean(g) - xhat * mean(g * xhat)); dgamma = sum over rows of ct * xhat;
-/// dbeta = sum of ct. dx is the gradient of s: of the residual as it is, of x after `dropout` with the forward's mask.
-/// In place: dx may be ct.
+/// With xhat = (x - mean) * rstd, g = ct * gamma: dx = rstd * (g - mean(g) - xhat * mean(g * xhat)); dgamma = sum over rows of ct * xhat;
+/// dbeta = sum of ct. In place: dx may be ct.
 struct LayerNormGrad {
   DType dtype = DType::f32;
   int64_t rows = 0, width = 0;
   const void* ct = nullptr;     // [rows, width]
-  const void* input = nullptr;  // [rows, width] s of the forward
+  const void* input = nullptr;  // [rows, width] x of the forward
   const float* mean = nullptr;  // [rows]
   const float* rstd = nullptr;  // [rows]
   const float* gamma = nullptr;

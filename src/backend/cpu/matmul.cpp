@@ -17,7 +17,6 @@ constexpr int64_t kMaxRows = 512;                  // of one chunk
 constexpr int64_t kChunkNs = 10'000;               // work that pays for handing a chunk out
 constexpr int64_t kBytesPerNs = 20;                // one core reading from memory
 constexpr int64_t kPackChunk = 32 * 1024;          // elements
-constexpr int64_t kPanelsPerCall = 8;              // row panels whose column sums an epilogue adds up in one place
 constexpr int64_t kChunks = 64;                    // enough to keep a handful of threads evenly busy
 
 const CpuInfo& cpu() {
@@ -142,24 +141,21 @@ void multiply(const MatmulKernels& kernels, Product& p, ThreadPool& pool, Worksp
   });
 }
 
-/// Lines of an operand that are packed at a time: kMaxPacked bytes at most, whole panels.
-int64_t lines_at_once(const MatmulKernels& kernels, int64_t k, int width) {
+/// Lines of an operand that are packed at a time: a multiple of `width`, kMaxPacked bytes of them or the least there can be.
+int64_t lines_at_once(const MatmulKernels& kernels, int64_t k, int64_t width) {
   return std::max<int64_t>(
              1, kMaxPacked / std::max<int64_t>(1, round_up(k, kernels.k_step) * static_cast<int64_t>(kernels.element_bytes) * width)) *
          width;
 }
 
-/// c shifted to row `m` and column `n`.
+/// Shifted to row `m` and column `n`.
 Result at(Result c, int64_t m, int64_t n) {
   if (c.data == nullptr) return c;
   c.data = static_cast<std::byte*>(c.data) + (m * c.stride + n) * static_cast<int64_t>(size_of(c.dtype));
   return c;
 }
-Epilogue at(Epilogue e, const Result& c, int64_t m, int64_t n) {
+Epilogue at(Epilogue e, int64_t m, int64_t n) {
   e.row += m, e.col += n;
-  if (e.bias != nullptr) e.bias += n;
-  if (e.pre_activation != nullptr)
-    e.pre_activation = static_cast<std::byte*>(e.pre_activation) + (m * c.stride + n) * static_cast<int64_t>(size_of(c.dtype));
   return e;
 }
 
@@ -167,7 +163,7 @@ Epilogue at(Epilogue e, const Result& c, int64_t m, int64_t n) {
 void run(const MatmulKernels& kernels, const Operand& a, const PackedMatrix* packed, const Operand* b, int64_t n, const Result& c,
          const Epilogue& epilogue, ThreadPool& pool, Workspace& workspace) {
   if (a.rows == 0 || n == 0) return;
-  const int64_t k = a.cols, m_step = lines_at_once(kernels, k, kernels.rows),
+  const int64_t k = a.cols, m_step = lines_at_once(kernels, k, kernels.rows * kPanelsPerCall),
                 n_step = b != nullptr ? lines_at_once(kernels, k, kernels.cols) : n;
   for (int64_t m0 = 0; m0 < a.rows; m0 += m_step) {
     const int64_t m1 = std::min(a.rows, m0 + m_step);
@@ -178,7 +174,7 @@ void run(const MatmulKernels& kernels, const Operand& a, const PackedMatrix* pac
                 .m = m1 - m0,
                 .n = n1 - n0,
                 .c = at(c, m0, n0),
-                .epilogue = at(epilogue, c, m0, n0)};
+                .epilogue = at(epilogue, m0, n0)};
       PackJob left, right;
       std::byte* const left_to =
           workspace.shared(Workspace::Slot::left, static_cast<size_t>(p.left_layout.elements()) * kernels.element_bytes);

@@ -51,16 +51,9 @@ class PackedMatrix {
 PackedMatrix pack(const Operand& b, Math math, Isa isa, ThreadPool& pool);
 void repack(PackedMatrix& packed, const Operand& b, ThreadPool& pool);
 
-/// gelu is exact (erf); gelu_tanh is the tanh approximation of GPT-2.
-enum class Activation { none, gelu, gelu_tanh, tanh };
-
-/// What is done with a finished tile of sums while it is in L1: bias and activation, or generated code, which then writes every result
+/// What is done with a finished tile of sums while it is in L1: nothing but storing it, or generated code, which then writes every result
 /// itself (c is not written).
 struct Epilogue {
-  const float* bias = nullptr;  // [n]
-  Activation activation = Activation::none;
-  void* pre_activation = nullptr;  // same dtype and stride as c: the value before the activation, for the backward
-
   TileFunction function = nullptr;    // loop_nest.h
   const RegionCall* calls = nullptr;  // of the rows in steps of rows_per_call: each has partial column sums of its own
   int64_t rows_per_call = 0;

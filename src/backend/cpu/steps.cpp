@@ -147,19 +147,8 @@ void Program::step(Run& run, int32_t n) {
                                        from.width);
     }
     case Op::layer_norm:
-      return kernels_.layer_norm(context, {dtype,
-                                           out_size.rows,
-                                           out_size.width,
-                                           run.at(in[0]),
-                                           nullptr,
-                                           {},
-                                           run.as<float>(in[1]),
-                                           run.as<float>(in[2]),
-                                           static_cast<float>(attrs.value),
-                                           output(0),
-                                           nullptr,
-                                           statistic(1),
-                                           statistic(2)});
+      return kernels_.layer_norm(context, {dtype, out_size.rows, out_size.width, run.at(in[0]), run.as<float>(in[1]), run.as<float>(in[2]),
+                                           static_cast<float>(attrs.value), output(0), statistic(1), statistic(2)});
     case Op::layer_norm_grad:
       return kernels_.layer_norm_grad(context, {dtype, out_size.rows, out_size.width, run.at(in[4]), run.at(in[0]), run.as<float>(in[2]),
                                                 run.as<float>(in[3]), run.as<float>(in[1]), output(0), statistic(1), statistic(2), false});

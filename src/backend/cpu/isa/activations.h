@@ -1,4 +1,4 @@
-// GELU and its slope, exact and tanh form (Hendrycks and Gimpel 2016), on vectors; also used by the matmul's epilogue.
+// GELU and its slope, exact and tanh form (Hendrycks and Gimpel 2016), on vectors.
 #pragma once
 #include "backend/cpu/vec_math.h"
 

@@ -1,4 +1,4 @@
-// Layer norm fused with the dropout and the residual sum before it, and its backward.
+// Layer norm and its backward.
 #include "backend/cpu/isa/dropout_bits.h"
 
 namespace muster::cpu::MUSTER_ISA_NAMESPACE {
@@ -7,39 +7,18 @@ namespace {
 constexpr int64_t kMaxPartials = 64;  // sums over rows: at most this many partial sums, of at least kMinRows rows each
 constexpr int64_t kMinRows = 32;
 
-/// s = rounded(residual + dropout(x)) of one row into `row` (and `stored`); returns its sum.
-template <typename T>
-float gather_row(const LayerNorm& p, int64_t r, float* row, T* stored) {
-  const T* x = static_cast<const T*>(p.x) + r * p.width;
-  const T* residual = p.residual == nullptr ? nullptr : static_cast<const T*>(p.residual) + r * p.width;
-  const auto put = [&](int64_t i, VecF v, int count) {
-    if (residual != nullptr) v += load_n(residual + i, count);
-    v = rounded(v, T{});
-    if (stored != nullptr) count == kLanes ? store_rounded(stored + i, v) : store_part(stored + i, v, count);
-    store(row + i, v);
-    return v;
-  };
-  if (p.dropout.rate.threshold == 0) return sum_vectors(p.width, [&](int64_t i, int count) { return put(i, load_n(x + i, count), count); });
-  constexpr int64_t kPiece = 1024;
-  uint16_t buffer[dropout_buffer(kPiece)];
-  float total = 0.0f;
-  for (int64_t begin = 0; begin < p.width; begin += kPiece) {
-    const int64_t length = smaller(kPiece, p.width - begin);
-    const uint16_t* words = dropout_words(p.dropout, static_cast<uint64_t>(r * p.width + begin), length, buffer);
-    total += sum_vectors(length, [&](int64_t i, int count) {
-      const VecF v = load_n(x + begin + i, count) * dropout_factors(p.dropout.rate, words + i);
-      return put(begin + i, keep_lanes(v, count, 0.0f), count);
-    });
-  }
-  return total;
-}
-
 template <typename T>
 void forward_row(const LayerNorm& p, int64_t r, float* row) {
+  const T* x = static_cast<const T*>(p.x) + r * p.width;
   T* out = static_cast<T*>(p.out) + r * p.width;
-  T* stored = p.sum == nullptr ? nullptr : static_cast<T*>(p.sum) + r * p.width;
   const auto n = static_cast<float>(p.width);
-  const float mean = gather_row<T>(p, r, row, stored) / n;
+  const float mean = sum_vectors(p.width,
+                                 [&](int64_t i, int count) {
+                                   const VecF v = load_n(x + i, count);
+                                   store(row + i, v);
+                                   return v;
+                                 }) /
+                     n;
   const float variance = sum_vectors(p.width,
                                      [&](int64_t i, int count) {
                                        const VecF d = keep_lanes(load(row + i) - mean, count, 0.0f);

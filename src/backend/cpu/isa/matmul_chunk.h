@@ -46,7 +46,7 @@ class ChunkLoop {
     for (int64_t col = begin; col < end;) {
       int64_t taken = 1;
       for (int64_t row = range_.row_begin; row < range_.row_end; ++row) {
-        const int rows = static_cast<int>(std::min<int64_t>(kRows, p_.m - row * kRows));
+        const int rows = static_cast<int>(p_.left_layout.first(row + 1) - p_.left_layout.first(row));
         // Several panels at once only where the whole chunk is one short panel: neighbours then differ in columns alone.
         if (range_.row_end - range_.row_begin == 1) taken = std::min<int64_t>(Kernel::panels(rows), end - col);
         tile(row, rows, col, col - begin, static_cast<int>(taken), block);
@@ -57,16 +57,17 @@ class ChunkLoop {
 
   void tile(int64_t row, int rows, int64_t col, int64_t slot, int panels, int64_t block) {
     const int64_t cols = std::min<int64_t>(int64_t{kCols} * panels, p_.n - col * kCols);
+    const int64_t c_row = p_.left_layout.first(row);
     const bool first = block == 0, last = block + 1 >= blocks_;
     const bool direct = p_.epilogue.function == nullptr && p_.c.dtype == DType::f32 && cols == int64_t{kCols} * panels &&
                         (Kernel::kExactRows || rows == kRows);
     // Between K blocks the sums wait in C itself or, where that is narrower or cut off, in scratch; f32 both, so nothing is lost.
     const int64_t row_panels = range_.row_end - range_.row_begin;
     const int64_t place = blocks_ > 1 ? slot * row_panels + row - range_.row_begin : 0;
-    float* const t = direct ? static_cast<float*>(p_.c.data) + row * kRows * p_.c.stride + col * kCols : scratch_ + place * kRows * kCols;
+    float* const t = direct ? static_cast<float*>(p_.c.data) + c_row * p_.c.stride + col * kCols : scratch_ + place * kRows * kCols;
     const int64_t stride = direct ? p_.c.stride : kCols;
     const int64_t step = direct ? kCols : (blocks_ > 1 ? row_panels : 1) * kRows * kCols;
-    const Tile c{p_.c, p_.epilogue, row * kRows, rows};
+    const Tile c{p_.c, p_.epilogue, c_row, rows};
     if (!direct && first && p_.c.accumulate)
       for (int i = 0; i < panels; ++i) c.read(t + i * step, col * kCols + i * kCols, columns(cols, i), kCols, kRows);
     const int64_t depth = blocks_ == 0 ? 0 : p_.left_layout.depth(block);
@@ -86,7 +87,7 @@ class ChunkLoop {
                  .panels = panels,
                  .ahead = next,
                  .ahead_lines = share});
-    if (!last || (direct && c.plain())) return;
+    if (!last || direct) return;
     for (int i = 0; i < panels; ++i) c.finish(t + i * step, stride, col * kCols + i * kCols, columns(cols, i));
   }
 

@@ -1,18 +1,9 @@
-// What happens to a finished f32 tile of sums on its way into C: bias, the value before the activation, the activation, the
-// conversion; and the way back for `accumulate`.
+// What happens to a finished f32 tile of sums on its way into C: generated code, or the conversion; and the way back for `accumulate`.
 #pragma once
-#include "backend/cpu/isa/activations.h"
+#include "backend/cpu/vec.h"
 #include "backend/cpu/matmul_kernels.h"
 
 namespace muster::cpu::MUSTER_ISA_NAMESPACE {
-
-template <Activation kActivation>
-VecF activate(VecF x) {
-  if constexpr (kActivation == Activation::gelu) return gelu(x);
-  if constexpr (kActivation == Activation::gelu_tanh) return gelu_tanh(x);
-  if constexpr (kActivation == Activation::tanh) return tanh(x);
-  return x;
-}
 
 /// The place in C of a tile: rows [row, row + rows).
 struct Tile {
@@ -21,20 +12,15 @@ struct Tile {
   int64_t row = 0;
   int rows = 0;
 
-  /// Nothing is left to do for a tile whose sums already lie in an f32 C.
-  [[nodiscard]] bool plain() const {
-    return epilogue.bias == nullptr && epilogue.activation == Activation::none && epilogue.pre_activation == nullptr;
-  }
-
   /// t[padded_rows, padded_cols] = C[rows, cols at `col`], zero around it.
   void read(float* t, int64_t col, int cols, int padded_cols, int padded_rows) const {
     c.dtype == DType::f32 ? read_as<float>(t, col, cols, padded_cols, padded_rows) : read_as<BF16>(t, col, cols, padded_cols, padded_rows);
   }
 
-  /// C[rows, cols at `col`] = epilogue(t); t may be that place of C itself.
+  /// C[rows, cols at `col`] = t, or what the generated code makes of it; there t may be that place of C itself.
   void finish(const float* t, int64_t stride, int64_t col, int cols) const {
     if (epilogue.function != nullptr) return generated(t, stride, col, cols);
-    c.dtype == DType::f32 ? finish_as<float>(t, stride, col, cols) : finish_as<BF16>(t, stride, col, cols);
+    c.dtype == DType::f32 ? write<float>(t, stride, col, cols) : write<BF16>(t, stride, col, cols);
   }
 
  private:
@@ -59,36 +45,14 @@ struct Tile {
   }
 
   template <typename T>
-  void finish_as(const float* t, int64_t stride, int64_t col, int cols) const {
-    switch (epilogue.activation) {
-      case Activation::none: return write<T, Activation::none>(t, stride, col, cols);
-      case Activation::gelu: return write<T, Activation::gelu>(t, stride, col, cols);
-      case Activation::gelu_tanh: return write<T, Activation::gelu_tanh>(t, stride, col, cols);
-      case Activation::tanh: return write<T, Activation::tanh>(t, stride, col, cols);
-    }
-  }
-
-  template <typename T, Activation kActivation>
   [[gnu::noinline]] void write(const float* t, int64_t stride, int64_t col, int cols) const {
-    int j = 0;
-    for (; j + kLanes <= cols; j += kLanes) write_columns<T, kActivation, true>(t + j, stride, col + j, kLanes);
-    if (j < cols) write_columns<T, kActivation, false>(t + j, stride, col + j, cols - j);
-  }
-
-  /// One vector of columns, `live` of them there.
-  template <typename T, Activation kActivation, bool kFull>
-  void write_columns(const float* t, int64_t stride, int64_t col, int live) const {
-    const auto get = [live](const float* from) { return kFull ? load(from) : load_part(from, live); };
-    const auto put = [live](T* to, VecF x) { kFull ? store(to, x) : store_part(to, x, live); };
-    const bool biased = epilogue.bias != nullptr;
-    const VecF bias = biased ? get(epilogue.bias + col) : VecF{};
-    T* out = static_cast<T*>(c.data) + row * c.stride + col;
-    T* before = epilogue.pre_activation == nullptr ? nullptr : static_cast<T*>(epilogue.pre_activation) + row * c.stride + col;
-    for (int i = 0; i < rows; ++i) {
-      VecF x = get(t + i * stride);
-      if (biased) x += bias;
-      if (before != nullptr) put(before + i * c.stride, x);
-      put(out + i * c.stride, activate<kActivation>(x));
+    for (int j = 0; j < cols; j += kLanes) {
+      const int live = std::min(cols - j, kLanes);
+      T* out = static_cast<T*>(c.data) + row * c.stride + col + j;
+      for (int i = 0; i < rows; ++i) {
+        const float* from = t + i * stride + j;
+        live == kLanes ? store(out + i * c.stride, load(from)) : store_part(out + i * c.stride, load_part(from, live), live);
+      }
     }
   }
 };

@@ -52,18 +52,36 @@ struct F32Kernel {
     constexpr int kLinesPerK = kPanels * kCols / 16, kDistance = 16;
     const std::byte* ahead = s.ahead;
     int64_t k = 0;
-    for (const int64_t end = kStreaming ? depth : std::min(depth, ceil_div(s.ahead_lines, kLinesPerK)); k < end; ++k) {
+    if constexpr (kStreaming) {
+      for (; k < depth; ++k) {
 #pragma GCC unroll 8
-      for (int line = 0; line < kLinesPerK; ++line) {
-        if constexpr (kStreaming) {
+        for (int line = 0; line < kLinesPerK; ++line) {
           constexpr int kLinesPerPanel = kCols / 16;
           __builtin_prefetch(b + line / kLinesPerPanel * b_step + kDistance * kCols + line % kLinesPerPanel * 16, 0, 3);
-        } else {
-          __builtin_prefetch(ahead + 64 * line, 0, 2);
         }
+        step();
       }
-      ahead += 64 * kLinesPerK;
-      step();
+    } else {
+      const int64_t fours = depth / 4, slow = s.ahead_lines * 8 >= depth && s.ahead_lines <= fours * kLinesPerK ? fours : 0;
+      for (int64_t i = 0; i < slow; ++i) {
+        if (i * kLinesPerK < s.ahead_lines) {
+#pragma GCC unroll 8
+          for (int line = 0; line < kLinesPerK; ++line) __builtin_prefetch(ahead + 64 * line, 0, 2);
+        }
+        ahead += 64 * kLinesPerK;
+        step();
+        step();
+        step();
+        step();
+      }
+      k = slow * 4;
+      if (slow == 0)
+        for (const int64_t end = std::min(depth, ceil_div(s.ahead_lines, kLinesPerK)); k < end; ++k) {
+#pragma GCC unroll 8
+          for (int line = 0; line < kLinesPerK; ++line) __builtin_prefetch(ahead + 64 * line, 0, 2);
+          ahead += 64 * kLinesPerK;
+          step();
+        }
     }
 #pragma GCC unroll 2
     for (; k < depth; ++k) step();
@@ -107,9 +125,9 @@ void pack_turned(const PackSource& s, const PanelLayout& layout, int64_t block, 
   const int64_t k0 = layout.begin(block), depth = layout.depth(block);
   for (int first = 0; first < kWidth; first += kLanes) {
     const int width = std::min(kWidth - first, kLanes);
-    const int64_t line = panel * kWidth + first;
+    const int64_t line = layout.first(panel) + first;
     const T* from = reinterpret_cast<const T*>(s.data) + line * s.stride + k0;
-    const int lines = static_cast<int>(std::clamp<int64_t>(s.lines - line, 0, width));
+    const int lines = static_cast<int>(std::clamp<int64_t>(layout.first(panel + 1) - line, 0, width));
     for (int64_t k = 0; k < depth; k += kLanes) {
       const int live = static_cast<int>(std::min<int64_t>(depth - k, kLanes));
       VecF square[kLanes];
@@ -129,7 +147,8 @@ template <int kWidth, bool kRound, typename T>
 void pack_rows(const PackSource& s, const PanelLayout& layout, int64_t block, int64_t begin, int64_t end, float* packed) {
   constexpr int kReach = (kWidth + kLanes - 1) / kLanes * kLanes;  // lines that whole vectors touch
   const int64_t k0 = layout.begin(block), depth = layout.depth(block);
-  const int64_t whole = s.lines < kReach ? begin : std::clamp((s.lines - kReach) / kWidth + 1, begin, end);
+  const int64_t reaching = s.lines < kReach ? 0 : (s.lines - kReach) / kWidth + 1;
+  const int64_t whole = std::clamp(std::min(reaching, layout.first_short()), begin, end);
   for (int64_t k = 0; k < depth; ++k) {
     const T* row = reinterpret_cast<const T*>(s.data) + (k0 + k) * s.stride;
     float* to = packed + layout.offset(block, begin) + k * kWidth;
@@ -141,8 +160,9 @@ void pack_rows(const PackSource& s, const PanelLayout& layout, int64_t block, in
     }
     for (; panel < end; ++panel, to += depth * kWidth)
       for (int first = 0; first < kWidth; first += kLanes) {
-        const int64_t line = panel * kWidth + first;
-        const int width = std::min(kWidth - first, kLanes), live = static_cast<int>(std::clamp<int64_t>(s.lines - line, 0, kLanes));
+        const int64_t line = layout.first(panel) + first;
+        const int width = std::min(kWidth - first, kLanes),
+                  live = static_cast<int>(std::clamp<int64_t>(layout.first(panel + 1) - line, 0, std::min(width, kLanes)));
         const VecF v = load_lines<kRound>(row + line, live);
         width == kLanes || !last ? store(to + first, v) : store_part(to + first, v, width);
       }
@@ -168,6 +188,7 @@ constexpr MatmulKernels table() {
           .cols = F32Kernel::kCols,
           .k_step = 1,
           .max_k_block = kLanes == 8 ? 384 : 256,  // 24 KB of a 32 KB cache, 32 KB of 48
+          .even_rows = true,
           .element_bytes = 4,
           .flops_per_ns = kLanes == 8 ? 100 : 160,
           .pack_left = pack<kTileRows, kRound>,
