@@ -34,8 +34,12 @@ int run(const Flags& flags) {
   if (options.cache_folder.empty()) throw Error(ErrorKind::usage, "no folder to compile into: give --compile_cache FOLDER");
   options.isa = isa_of(flags.isa);
   options.precision = flags.bf16 ? runtime::Precision::bf16 : flags.fp32 ? runtime::Precision::f32 : runtime::Precision::automatic;
-  const std::string precision =
-      runtime::resolve_precision(options.precision, *options.isa).precision == runtime::Precision::bf16 ? "bf16" : "f32";
+  if (flags.isa == "native") {  // as the verbs that find the programs will choose
+    options.precision = runtime::resolve_precision(options).precision;
+  } else {
+    options.precision = runtime::resolve_precision(options.precision, *options.isa).precision;
+  }
+  const std::string precision = options.precision == runtime::Precision::bf16 ? "bf16" : "f32";
   std::string list;
   for (NamedProgram& program : programs_of(config, flags.train, flags.label_smoothing)) {
     throw_if_stopped();
@@ -74,7 +78,7 @@ std::function<int()> declare_compile(CLI::App& app) {
   app.add_option("--isa", flags->isa, "for which machine: native (this one), x86-64-v3, avx512 or amx")
       ->check(CLI::IsMember({"native", "x86-64-v3", "avx2", "x86-64-v4", "avx512", "amx"}))
       ->capture_default_str();
-  app.add_flag("--bf16", flags->bf16, "products in bf16 (default: for amx)");
+  app.add_flag("--bf16", flags->bf16, "products in bf16 (default: for amx; of native, what was measured)");
   app.add_flag("--fp32", flags->fp32, "everything in f32");
   app.add_flag("--json", flags->json, "print the result as one JSON object");
   declare_compiler_flags(app, flags->compiler);

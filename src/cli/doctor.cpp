@@ -14,6 +14,8 @@
 #include "core/cgroup.h"
 #include "core/cpu.h"
 #include "runtime/backends.h"
+#include "runtime/compile_cache.h"
+#include "runtime/machine_tuning.h"
 
 namespace muster::cli {
 namespace {
@@ -78,10 +80,16 @@ std::vector<std::string> missing(const CpuInfo& info, Isa isa) {
   return lines;
 }
 
+std::string describe(const cpu::Blocking& blocking, double gflops) {
+  const std::string rows = blocking.rows > 0 ? fmt::format("blocks of {} rows", blocking.rows) : "blocks computed from the caches";
+  return gflops > 0 ? fmt::format("{:.0f} GFLOP/s a core, {}", gflops, rows) : rows;
+}
+
 int run(bool json) {
   const CpuInfo info = detect_cpu();
   const Isa isa = runtime::machine_isa();
-  const runtime::PrecisionChoice choice = runtime::resolve_precision(runtime::Precision::automatic, isa);
+  const runtime::MachineTuning tuned = runtime::machine_tuning(isa, runtime::default_cache_folder());
+  const runtime::PrecisionChoice choice = runtime::resolve_precision(runtime::Precision::automatic, isa, tuned.tuning);
   const std::vector<Fact> facts{
       {"muster", kVersion},
       {"processor", info.brand},
@@ -95,6 +103,9 @@ int run(bool json) {
       {"memory_limit", memory_limit()},
       {"temporary_space", temporary_space()},
       {"precision", choice.reason},
+      {"matmul_f32", describe(tuned.tuning.f32, tuned.tuning.f32_gflops)},
+      {"matmul_bf16", describe(tuned.tuning.bf16, tuned.tuning.bf16_gflops)},
+      {"matmul_tuning", tuned.how},
   };
   const std::vector<std::string> lacks = missing(info, isa);
   if (json) {

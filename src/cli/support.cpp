@@ -154,7 +154,7 @@ void declare_engine_flags(CLI::App& app, EngineFlags& flags) {
   app.add_option("--threads", flags.threads, "threads that compute; 0: every core this process may use")
       ->check(CLI::Range(0, 1024))
       ->capture_default_str();
-  app.add_flag("--bf16", flags.bf16, "products in bf16 (default: where the machine has AMX)");
+  app.add_flag("--bf16", flags.bf16, "products in bf16 (default: where they were measured to be faster)");
   app.add_flag("--fp32", flags.fp32, "everything in f32");
   app.add_option("--backend", flags.backend, "cpu, or ref (slow: the reference)")
       ->check(CLI::IsMember({"cpu", "ref"}))

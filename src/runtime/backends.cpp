@@ -7,8 +7,9 @@
 
 namespace muster::runtime {
 
-std::unique_ptr<backend::Backend> make_backend(std::string_view name, Isa isa, std::shared_ptr<const cpu::Code> code) {
-  if (name == "cpu") return cpu::make_backend(isa, std::move(code));
+std::unique_ptr<backend::Backend> make_backend(std::string_view name, Isa isa, const cpu::Tuning& tuning,
+                                               std::shared_ptr<const cpu::Code> code) {
+  if (name == "cpu") return cpu::make_backend(isa, tuning, std::move(code));
   if (name == "ref") return ref::make_backend();
   throw Error(ErrorKind::usage, "[backend] unknown '{}': have cpu, ref", name);
 }

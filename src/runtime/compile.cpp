@@ -11,6 +11,7 @@
 #include "runtime/backends.h"
 #include "runtime/codegen.h"
 #include "runtime/compile_cache.h"
+#include "runtime/machine_tuning.h"
 #include "storage/file.h"
 #include "storage/sha256.h"
 
@@ -130,7 +131,8 @@ void check_pass_names(const std::set<std::string>& disabled) {
 
 std::unique_ptr<backend::Executable> compile(Graph graph, const Options& options, ThreadPool& threads) {
   const Isa isa = options.isa ? *options.isa : machine_isa();
-  const Precision precision = resolve_precision(options.precision, isa).precision;
+  const cpu::Tuning tuning = options.backend == "cpu" ? machine_tuning(isa, options.cache_folder).tuning : cpu::Tuning();
+  const Precision precision = resolve_precision(options.precision, isa, tuning).precision;
   CompileReport report;
   report.program = options.program;
   Stopwatch watch(report);
@@ -160,7 +162,8 @@ std::unique_ptr<backend::Executable> compile(Graph graph, const Options& options
       if (code == nullptr && !object.empty()) code = cpu::Code::load(object);
     });
   }
-  auto executable = watch.time("plan", [&] { return make_backend(options.backend, isa, std::move(code))->compile(graph, {&threads}); });
+  auto executable =
+      watch.time("plan", [&] { return make_backend(options.backend, isa, tuning, std::move(code))->compile(graph, {&threads}); });
   if (options.on_compiled) options.on_compiled(report);
   return executable;
 }

@@ -12,13 +12,14 @@
 #include <vector>
 
 #include "backend/backend.h"
+#include "backend/cpu/tuning.h"
 #include "core/cpu.h"
 #include "core/threads.h"
 #include "graph/graph.h"
 
 namespace muster::runtime {
 
-/// bf16: matmul operands and token activations are bf16, sums and masters f32. automatic: bf16 where the machine has AMX, else f32.
+/// bf16: matmul operands and token activations are bf16, sums and masters f32. automatic: whichever multiplies faster here.
 enum class Precision { automatic, f32, bf16 };
 
 /// How one program came to be.
@@ -57,12 +58,15 @@ inline constexpr std::array<std::string_view, 3> kPasses{"simplify", "fuse", "pr
 /// Throws Error(usage) naming the passes when one of `disabled` is none of them.
 void check_pass_names(const std::set<std::string>& disabled);
 
-/// What automatic resolves to on this machine, and why ("bf16: AMX tiles multiply it 15x as fast as f32").
+/// What automatic resolves to, and why ("bf16: products run 15x as fast as in f32 here ...").
 struct PrecisionChoice {
   Precision precision = Precision::f32;
   std::string reason;
 };
-PrecisionChoice resolve_precision(Precision wanted, Isa isa);
+/// By what `tuning` measured; when it measured nothing, by the instruction set.
+PrecisionChoice resolve_precision(Precision wanted, Isa isa, const cpu::Tuning& tuning = {});
+/// Of this machine, with the tuning that options.cache_folder keeps (machine_tuning.h): what compile() takes.
+PrecisionChoice resolve_precision(const Options& options);
 
 /// Passes, code, then the backend; or all but the backend from the compile cache. `threads` outlives the result.
 /// Without the code generator (and without a cache entry) fusion is left out, with one warning.

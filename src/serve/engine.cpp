@@ -16,12 +16,11 @@ class Engine final : public Model {
  public:
   Engine(const std::string& folder, const EngineOptions& options, ThreadPool& threads)
       : config_(models::read_config(folder)), tokenizer_(text::Tokenizer::load(folder)), session_(compile(folder, options, threads)) {
-    const Isa isa = options.runtime.isa ? *options.runtime.isa : runtime::machine_isa();
     info_.name = std::filesystem::weakly_canonical(folder).filename().string();
     info_.model_type = config_.model_type;
     info_.labels = config_.labels;
     info_.vocab_size = config_.vocab_size;
-    info_.precision = runtime::resolve_precision(options.runtime.precision, isa).precision == runtime::Precision::bf16 ? "bf16" : "f32";
+    info_.precision = runtime::resolve_precision(options.runtime).precision == runtime::Precision::bf16 ? "bf16" : "f32";
     info_.max_length = static_cast<int32_t>(config_.max_tokens());
     if (const auto limit = tokenizer_.model_max_length()) info_.max_length = std::min(info_.max_length, *limit);
     if (options.max_length > 0) info_.max_length = std::min(info_.max_length, options.max_length);

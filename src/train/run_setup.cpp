@@ -90,10 +90,11 @@ void Run::prepare_model() {
 
   const Isa isa = runtime::machine_isa();
   isa_ = name_of(isa);
-  precision_ = runtime::resolve_precision(wanted_precision(arguments_), isa);
   options_ = inputs_.options;
-  options_.precision = precision_.precision;
   options_.isa = isa;
+  options_.precision = wanted_precision(arguments_);
+  precision_ = runtime::resolve_precision(options_);
+  options_.precision = precision_.precision;
   identity_ = identity_of(arguments_, inputs_.config, inputs_.parameters, objective_->samples(), objective_->data_fingerprint(),
                           precision_.precision == runtime::Precision::bf16 ? "bf16" : "f32", isa_);
   objective_->compile(config, options_);

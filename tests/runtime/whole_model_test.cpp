@@ -202,12 +202,5 @@ TEST(Compile, UnknownBackendIsUsage) {
   }
 }
 
-TEST(Precision, SaysWhy) {
-  EXPECT_EQ(resolve_precision(Precision::automatic, Isa::amx).precision, Precision::bf16);
-  EXPECT_EQ(resolve_precision(Precision::automatic, Isa::avx512).precision, Precision::f32);
-  EXPECT_NE(resolve_precision(Precision::bf16, Isa::avx2).reason.find("not faster"), std::string::npos);
-  EXPECT_EQ(resolve_precision(Precision::f32, Isa::amx).reason, "f32: asked for");
-}
-
 }  // namespace
 }  // namespace muster::runtime

@@ -94,12 +94,17 @@ struct Cut {
   int64_t rows_each = 1, cols_each = 1, row_chunks = 0, col_chunks = 0;
 };
 
-Cut cut(const MatmulKernels& kernels, const Product& p) {
+int64_t computed_rows(const MatmulKernels& kernels, int64_t k_block) {
+  const int64_t fit =
+      static_cast<int64_t>(cpu().l2_bytes) / 2 / std::max<int64_t>(1, k_block * static_cast<int64_t>(kernels.element_bytes));
+  return std::max<int64_t>(kernels.rows, std::min(fit, kMaxRows));
+}
+
+Cut cut(const MatmulKernels& kernels, const Product& p, const Blocking& blocking) {
   const int64_t l2 = static_cast<int64_t>(cpu().l2_bytes), element = static_cast<int64_t>(kernels.element_bytes);
   const int64_t row_panels = p.left_layout.panels, col_panels = p.right_layout.panels;
-  // Rows: their part of a K block takes at most half of the second-level cache.
-  const int64_t fit = l2 / 2 / std::max<int64_t>(1, p.left_layout.k_block * element);
-  const int64_t max_rows = std::max<int64_t>(1, std::min(fit, kMaxRows) / kernels.rows);
+  const int64_t wanted = blocking.rows > 0 ? blocking.rows : computed_rows(kernels, p.left_layout.k_block);
+  const int64_t max_rows = std::max<int64_t>(1, wanted / kernels.rows);
   Cut c;
   c.row_chunks = ceil_div(row_panels, max_rows);
   c.rows_each = ceil_div(row_panels, c.row_chunks);
@@ -120,8 +125,8 @@ Cut cut(const MatmulKernels& kernels, const Product& p) {
   return c;
 }
 
-void multiply(const MatmulKernels& kernels, Product& p, ThreadPool& pool, Workspace& workspace) {
-  const Cut c = cut(kernels, p);
+void multiply(const MatmulKernels& kernels, Product& p, ThreadPool& pool, Workspace& workspace, const Blocking& blocking) {
+  const Cut c = cut(kernels, p, blocking);
   // Where all of K of a chunk's rows stays in the second-level cache, each column panel is finished at once; else K blocks go outside.
   const int64_t rows_bytes = c.rows_each * kernels.rows * p.left_layout.k_padded * static_cast<int64_t>(kernels.element_bytes);
   const bool rows_stay = c.rows_each > 1 && rows_bytes <= static_cast<int64_t>(cpu().l2_bytes) / 2;
@@ -161,7 +166,7 @@ Epilogue at(Epilogue e, int64_t m, int64_t n) {
 
 /// b is given packed or as it is.
 void run(const MatmulKernels& kernels, const Operand& a, const PackedMatrix* packed, const Operand* b, int64_t n, const Result& c,
-         const Epilogue& epilogue, ThreadPool& pool, Workspace& workspace) {
+         const Epilogue& epilogue, ThreadPool& pool, Workspace& workspace, const Blocking& blocking) {
   if (a.rows == 0 || n == 0) return;
   const int64_t k = a.cols, m_step = lines_at_once(kernels, k, kernels.rows * kPanelsPerCall),
                 n_step = b != nullptr ? lines_at_once(kernels, k, kernels.cols) : n;
@@ -189,7 +194,7 @@ void run(const MatmulKernels& kernels, const Operand& a, const PackedMatrix* pac
         p.right = packed->data();
       }
       run_packing(left, right, pool);
-      multiply(kernels, p, pool, workspace);
+      multiply(kernels, p, pool, workspace, blocking);
     }
   }
 }
@@ -204,6 +209,11 @@ PackedMatrix::PackedMatrix(int64_t k, int64_t n, Math math, const MatmulKernels&
       buffer_(static_cast<size_t>(kernels.right_layout(n, k).elements()) * kernels.element_bytes) {}
 
 int64_t epilogue_rows_per_call(Isa isa, Math math) { return kPanelsPerCall * matmul_kernels(isa, math).rows; }
+
+int64_t computed_rows(Isa isa, Math math, int64_t k) {
+  const MatmulKernels& kernels = matmul_kernels(isa, math);
+  return computed_rows(kernels, kernels.left_layout(1, k).k_block);
+}
 
 const MatmulKernels& matmul_kernels(Isa isa, Math math) {
   if (isa == Isa::amx && math == Math::bf16) return amx::bf16_kernels();
@@ -229,22 +239,23 @@ void repack(PackedMatrix& packed, const Operand& b, ThreadPool& pool) {
   run_packing(PackJob(right_source(b), kernels.right_layout(b.cols, b.rows), kernels.pack_right, packed.data()), PackJob(), pool);
 }
 
-void matmul(const Operand& a, const PackedMatrix& b, const Result& c, const Epilogue& epilogue, ThreadPool& pool, Workspace& workspace) {
+void matmul(const Operand& a, const PackedMatrix& b, const Result& c, const Epilogue& epilogue, ThreadPool& pool, Workspace& workspace,
+            const Blocking& blocking) {
   check(a, b.k(), b.n(), c, epilogue.function != nullptr);
   if (b.n() == 0 || a.rows == 0) return;
-  run(b.kernels(), a, &b, nullptr, b.n(), c, epilogue, pool, workspace);
+  run(b.kernels(), a, &b, nullptr, b.n(), c, epilogue, pool, workspace, blocking);
 }
 
 void matmul(const Operand& a, const Operand& b, const MatmulKernels& kernels, const Result& c, const Epilogue& epilogue, ThreadPool& pool,
-            Workspace& workspace) {
+            Workspace& workspace, const Blocking& blocking) {
   check(b, "the right operand");
   check(a, b.rows, b.cols, c, epilogue.function != nullptr);
-  run(kernels, a, nullptr, &b, b.cols, c, epilogue, pool, workspace);
+  run(kernels, a, nullptr, &b, b.cols, c, epilogue, pool, workspace, blocking);
 }
 
 void matmul(const Operand& a, const Operand& b, Math math, Isa isa, const Result& c, const Epilogue& epilogue, ThreadPool& pool,
-            Workspace& workspace) {
-  matmul(a, b, matmul_kernels(isa, math), c, epilogue, pool, workspace);
+            Workspace& workspace, const Blocking& blocking) {
+  matmul(a, b, matmul_kernels(isa, math), c, epilogue, pool, workspace, blocking);
 }
 
 bool amx_self_test() {

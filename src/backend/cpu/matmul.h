@@ -75,13 +75,21 @@ struct Result {
   bool accumulate = false;
 };
 
+/// How a product is cut for the caches: times depend on it, bits do not.
+struct Blocking {
+  int64_t rows = 0;  // of one chunk, at most; 0: computed_rows
+};
+/// Rows whose part of a block of K takes half of the second-level cache.
+int64_t computed_rows(Isa isa, Math math, int64_t k);
+
 /// c[m, n] (+)= a[m, k] * b[k, n]. m, n or k may be 0 (k = 0: the sum is zero). c must not overlap an operand.
 /// Throws Error(invalid_argument) when sizes, dtypes or strides do not fit.
-void matmul(const Operand& a, const PackedMatrix& b, const Result& c, const Epilogue& epilogue, ThreadPool& pool, Workspace& workspace);
+void matmul(const Operand& a, const PackedMatrix& b, const Result& c, const Epilogue& epilogue, ThreadPool& pool, Workspace& workspace,
+            const Blocking& blocking = {});
 
 /// The same with a right operand that changes at every call (weight gradients): packed on the fly.
 void matmul(const Operand& a, const Operand& b, Math math, Isa isa, const Result& c, const Epilogue& epilogue, ThreadPool& pool,
-            Workspace& workspace);
+            Workspace& workspace, const Blocking& blocking = {});
 
 /// The micro-kernels that `isa` and `math` select.
 const MatmulKernels& matmul_kernels(Isa isa, Math math);

@@ -100,7 +100,7 @@ struct MatmulKernels {
 /// The products of matmul.h with the kernels given, whatever this machine would choose.
 PackedMatrix pack(const Operand& b, Math math, const MatmulKernels& kernels, ThreadPool& pool);
 void matmul(const Operand& a, const Operand& b, const MatmulKernels& kernels, const Result& c, const Epilogue& epilogue, ThreadPool& pool,
-            Workspace& workspace);
+            Workspace& workspace, const Blocking& blocking = {});
 
 namespace avx2 {
 const MatmulKernels& f32_kernels(Math math);

@@ -14,10 +14,11 @@ using graph::SymbolValues;
 using graph::Type;
 using graph::Value;
 
-Program::Program(graph::Graph graph, Isa isa, ThreadPool& pool, std::shared_ptr<const Code> code)
+Program::Program(graph::Graph graph, Isa isa, const Tuning& tuning, ThreadPool& pool, std::shared_ptr<const Code> code)
     : graph_(std::move(graph)),
       signature_(backend::signature_of(graph_)),
       isa_(isa),
+      tuning_(tuning),
       kernels_(kernels(isa)),
       pool_(pool),
       layout_(lay_out(graph_)),

@@ -10,6 +10,7 @@
 #include "backend/cpu/matmul.h"
 #include "backend/cpu/memory_plan.h"
 #include "backend/cpu/schedule.h"
+#include "backend/cpu/tuning.h"
 #include "backend/cpu/workspace.h"
 
 namespace muster::cpu {
@@ -18,7 +19,7 @@ class Program final : public backend::Executable {
  public:
   /// `code` holds the functions of the graph's regions (schedule.h); null when it has none.
   /// Throws Error(unsupported) when a node has no kernel here.
-  Program(graph::Graph graph, Isa isa, ThreadPool& pool, std::shared_ptr<const Code> code);
+  Program(graph::Graph graph, Isa isa, const Tuning& tuning, ThreadPool& pool, std::shared_ptr<const Code> code);
 
   [[nodiscard]] const backend::Signature& signature() const override { return signature_; }
   void run(const backend::Bindings& io, const backend::OnOutput& on_output) override;
@@ -44,6 +45,7 @@ class Program final : public backend::Executable {
   graph::Graph graph_;
   backend::Signature signature_;
   Isa isa_;
+  Tuning tuning_;
   const Kernels& kernels_;
   ThreadPool& pool_;
   Workspace workspace_;

@@ -217,9 +217,11 @@ void Program::product(Run& run, Value left, Value right, const Attrs& attrs, con
                    transposed};
   };
   const Math math = attrs.bf16 ? Math::bf16 : Math::f32;
+  const Blocking& blocking = attrs.bf16 ? tuning_.bf16 : tuning_.f32;
   if (run.io.keep_packed && graph_.at(right).op == Op::parameter)
-    return matmul(operand(left, attrs.transpose_a), packed(run, right, attrs.transpose_b, math), result, epilogue, pool_, workspace_);
-  matmul(operand(left, attrs.transpose_a), operand(right, attrs.transpose_b), math, isa_, result, epilogue, pool_, workspace_);
+    return matmul(operand(left, attrs.transpose_a), packed(run, right, attrs.transpose_b, math), result, epilogue, pool_, workspace_,
+                  blocking);
+  matmul(operand(left, attrs.transpose_a), operand(right, attrs.transpose_b), math, isa_, result, epilogue, pool_, workspace_, blocking);
 }
 
 void Program::dot(Run& run, int32_t n) {

@@ -272,6 +272,22 @@ TEST_P(MatmulTest, ThreadsDoNotChangeBits) {
   }
 }
 
+// A start measures which blocks are fastest: its answer must not show in the results.
+TEST_P(MatmulTest, BlocksDoNotChangeBits) {
+  const Variant& v = GetParam();
+  for (const Case& form :
+       {Case{.m = 500, .k = 600, .n = 100}, Case{.m = 301, .k = 1100, .n = 70, .c = DType::bf16},
+        Case{.m = 200, .k = 77, .n = 90, .a_transposed = true, .accumulate = true}, Case{.m = 26, .k = 800, .n = 33, .epilogue = true}}) {
+    Trial computed(form);
+    computed.multiply(*v.kernels, pool_, workspace_);
+    for (const int64_t rows : {1, 7, 64, 200, 5000}) {
+      Trial run(form);
+      matmul(run.a.operand(), run.b.operand(), *v.kernels, run.c.result(form.accumulate), run.epilogue(), pool_, workspace_, {rows});
+      ASSERT_EQ(run.c.bytes, computed.c.bytes) << testing::PrintToString(form) << " in blocks of " << rows << " rows";
+    }
+  }
+}
+
 // Rows of one call of an epilogue share sums of columns, so one thread must have all of them, also where the left operand is packed in
 // parts.
 TEST_P(MatmulTest, RowsOfOneCallBelongToOneThread) {
