@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "passes/rewrite.h"
+
 namespace muster::passes {
 
 using graph::Dim;
@@ -48,12 +50,17 @@ const std::vector<Dim>& space_of(const Graph& g, const Node& node) {
 
 class Grouping {
  public:
-  explicit Grouping(const Graph& graph) : g_(graph), of_(graph.nodes.size(), -1) {}
+  explicit Grouping(const Graph& graph) : g_(graph), uses_(graph), of_(graph.nodes.size(), -1) {}
 
   std::vector<Group> run() {
     const auto count = static_cast<int32_t>(g_.nodes.size());
-    for (int32_t n = 0; n < count; ++n)
-      if (node(n).op == Op::dot && is_space(node(n).types[0].dims)) grow_epilogue(n);
+    const auto each_product = [&](bool over_rows, void (Grouping::*grow)(int32_t)) {
+      for (int32_t n = 0; n < count; ++n)
+        if (node(n).op == Op::dot && of_[index(n)] < 0 && is_space(node(n).types[0].dims) == over_rows) (this->*grow)(n);
+    };
+    each_product(false, &Grouping::take_prologue);  // gradients of weights: their operands made again must not join the forward's
+    each_product(true, &Grouping::grow_epilogue);
+    each_product(true, &Grouping::take_prologue);
     for (int32_t n = 0; n < count; ++n)
       if (of_[index(n)] < 0 && role_of(g_, node(n)) != Role::none) join_producers(n);
     std::vector<Group> kept;
@@ -102,6 +109,27 @@ class Grouping {
     for (const int32_t group : joined) groups_[index(group)].nodes.clear();
     std::sort(nodes.begin(), nodes.end());
     add({std::move(nodes), -1});
+  }
+
+  /// The maps that make an operand of `product` and nothing else, together with it. They would otherwise join what they read, far before.
+  void take_prologue(int32_t product) {
+    const std::vector<Value>& in = node(product).inputs;
+    if (in[0] == in[1]) return;
+    for (const Value v : in) {
+      std::vector<int32_t> nodes{product};
+      grow_backwards(v, nodes);
+      std::sort(nodes.begin(), nodes.end());
+      if (nodes.size() > 1 && fits(nodes)) return add({std::move(nodes), product});
+    }
+  }
+  void grow_backwards(Value v, std::vector<int32_t>& nodes) {
+    const int32_t from = source_of(g_, v);
+    if (from < 0 || of_[index(from)] >= 0 || std::count(nodes.begin(), nodes.end(), from) > 0) return;
+    if (role_of(g_, node(from)) != Role::map || node(from).op == Op::dropout) return;
+    const auto& users = uses_.of({from, 0});
+    if (std::any_of(users.begin(), users.end(), [&](int32_t user) { return std::count(nodes.begin(), nodes.end(), user) == 0; })) return;
+    nodes.push_back(from);
+    for (const Value operand : node(from).inputs) grow_backwards(operand, nodes);
   }
 
   void add(Group group) {
@@ -161,6 +189,7 @@ class Grouping {
   [[nodiscard]] static bool worth_it(const Group& group) { return group.nodes.size() > 1; }
 
   const Graph& g_;
+  Uses uses_;
   std::vector<int32_t> of_;  // group of each node
   std::vector<Group> groups_;
 };

@@ -10,7 +10,7 @@ namespace muster::passes {
 
 struct Group {
   std::vector<int32_t> nodes;  // rising
-  int32_t product = -1;        // the dot whose epilogue the group is, if any
+  int32_t product = -1;        // the dot whose epilogue or prologue the group is, if any
 };
 
 /// Constants, and broadcasts of a row, a column or one value: they cost nothing inside a nest and are repeated in each region that reads
@@ -21,7 +21,8 @@ bool is_free(const graph::Graph& graph, const graph::Node& node);
 int32_t source_of(const graph::Graph& graph, graph::Value v);
 
 /// Disjoint groups that can each be one node: no path leaves a group and comes back into it, also not through other groups.
-/// First the epilogues of products over symbolic rows grow, then everything else joins its producers.
+/// First what makes an operand of a weight's gradient and nothing else becomes that product's prologue; then the epilogues of products over
+/// symbolic rows grow, and prologues of those without one; then everything else joins its producers.
 std::vector<Group> find_groups(const graph::Graph& graph);
 
 }  // namespace muster::passes

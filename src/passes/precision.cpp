@@ -116,13 +116,13 @@ class Bf16 {
   /// inside the region too. A product in it takes bf16 operands.
   Value region(const Node& node, std::vector<Value> in) {
     const Graph& body = *node.attrs.body;
-    const bool narrow =
-        std::any_of(body.outputs.begin(), body.outputs.end(), [&](const graph::Output& o) { return per_token(body.type(o.value)); });
     const std::vector<int32_t> leaves = body.leaves(Op::input);
+    const auto narrow = [&](const Node& dot) { return per_token(body.type(dot.inputs[0])) || per_token(body.type(dot.inputs[1])); };
     for (const Node& inner : body.nodes)
-      if (inner.op == Op::dot && narrow)
+      if (inner.op == Op::dot && narrow(inner))
         for (size_t k = 0; k < leaves.size(); ++k)
-          if (inner.inputs[0].node == leaves[k]) in[k] = as(in[k], DType::bf16);
+          for (const Value v : inner.inputs)
+            if (v.node == leaves[k] && per_token(body.type(v))) in[k] = as(in[k], DType::bf16);
 
     auto now_body = std::make_shared<Graph>();
     graph::Builder b(*now_body);
@@ -139,7 +139,7 @@ class Bf16 {
       std::vector<Value> operands;
       for (const Value v : inner.inputs) operands.push_back(became.at(v));
       Attrs attrs = inner.attrs;
-      attrs.bf16 = inner.op == Op::dot && narrow;
+      attrs.bf16 = inner.op == Op::dot && narrow(inner);
       const Value v = b.emit(inner.op, std::move(operands), std::move(attrs), inner.types[0]);
       for (int32_t o = 0; o < static_cast<int32_t>(inner.types.size()); ++o) {
         const bool stored = per_token(inner.types[static_cast<size_t>(o)]) && (is_output(body, {n, o}) || is_normalised(body, {n, o}));

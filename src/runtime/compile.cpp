@@ -23,7 +23,7 @@ namespace {
 
 /// Everything that a compiled program depends on, as one hash.
 std::string key_of(const Graph& graph, const Options& options, Isa isa, Precision precision) {
-  std::string text = fmt::format("muster program 1, code {}, {}, {}, {}\n", codegen_version(), options.backend, name_of(isa),
+  std::string text = fmt::format("muster program 3, code {}, {}, {}, {}\n", codegen_version(), options.backend, name_of(isa),
                                  precision == Precision::bf16 ? "bf16" : "f32");
   for (const std::string& pass : options.disabled) text += "without " + pass + "\n";
   return storage::sha256_hex(text + serialize(graph));
@@ -76,6 +76,7 @@ std::vector<std::byte> run_passes(Graph& graph, const Options& options, Isa isa,
   verify(graph);
   dump("built");
   run("simplify", passes::simplify);
+  if (!options.disabled.contains("fuse")) run("rematerialize", passes::rematerialize);  // pays only as prologues
   run("fuse", passes::fuse);
   if (precision == Precision::bf16) run("precision", passes::to_bf16);
 

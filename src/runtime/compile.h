@@ -53,7 +53,7 @@ inline Options named(Options options, std::string program) {
 }
 
 /// Names of the passes, in the order in which they run.
-inline constexpr std::array<std::string_view, 3> kPasses{"simplify", "fuse", "precision"};
+inline constexpr std::array<std::string_view, 4> kPasses{"simplify", "rematerialize", "fuse", "precision"};
 
 /// Throws Error(usage) naming the passes when one of `disabled` is none of them.
 void check_pass_names(const std::set<std::string>& disabled);

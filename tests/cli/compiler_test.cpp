@@ -142,7 +142,7 @@ TEST_F(CompilerVerbs, TrainWritesATraceOfItsSteps) {
 TEST_F(CompilerVerbs, PassesAreDumpedAndLeftOut) {
   const Finished dumped = run({"predict", "--model", path("out"), "--dump_passes", path("dump"), "fine"});
   ASSERT_EQ(dumped.code, 0) << dumped.err;
-  EXPECT_THAT(read(path("dump/infer-02-fuse.txt")), HasSubstr("region("));
+  EXPECT_THAT(read(path("dump/infer-03-fuse.txt")), HasSubstr("region("));
   const Finished without = run({"predict", "--model", path("out"), "--disable_pass", "fuse", "--dump_passes", path("dump2"), "fine"});
   ASSERT_EQ(without.code, 0) << without.err;
   EXPECT_EQ(names(path("dump2")).size(), 2u);

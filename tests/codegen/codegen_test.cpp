@@ -104,10 +104,10 @@ class Runner {
   }
   void tile(Memory& m, int64_t col, int64_t cols) {
     const RegionCall call = this->call(m);
-    const float* sums = nullptr;
+    float* tile = nullptr;
     for (size_t k = 0; k < nest_.arguments.size(); ++k)
-      if (nest_.arguments[k].access == Access::tile) sums = reinterpret_cast<const float*>(m.bytes[k].data());
-    reinterpret_cast<cpu::TileFunction>(code_->find(nest_.name))(&call, sums + col, nest_.width, 0, m.rows, col, cols);
+      if (nest_.arguments[k].access == Access::tile) tile = reinterpret_cast<float*>(m.bytes[k].data());
+    reinterpret_cast<cpu::TileFunction>(code_->find(nest_.name))(&call, tile + col, nest_.width, 0, m.rows, col, cols);
   }
   std::vector<uint64_t> streams;
 
@@ -308,6 +308,31 @@ TEST(Codegen, EpiloguesOnAnyRectangle) {
     expect_close(whole, expected, 1e-5);
     for (const auto& [col, cols] : {std::pair{0, 3}, {3, 16}, {19, 1}, {20, 31}, {51, 19}}) runner.tile(parts, col, cols);
     for (const size_t k : {4U, 5U, 6U}) EXPECT_EQ(whole.bytes[k], parts.bytes[k]) << "argument " << k;
+  }
+}
+
+TEST(Codegen, ProloguesOnAnyRectangle) {
+  for (const DType dtype : {DType::f32, DType::bf16}) {
+    LoopNest nest;
+    nest.name = "made", nest.tile = true, nest.width = 70;
+    nest.arguments = {{Access::full, dtype, false},
+                      {Access::column, DType::f32, false},
+                      {Access::row, DType::f32, false},
+                      {Access::tile, DType::f32, true}};
+    cpu::Stage stage;
+    stage.body = {load(0), load(1), binary(Do::sub, 0, 1), load(2), binary(Do::mul, 2, 3), unary(Do::gelu, 4)};
+    stage.stores = {put(3, 5)};
+    nest.stages = {stage};
+    Memory whole(nest, 6), parts(nest, 6);
+    whole.fill(2), parts.fill(2);
+    Runner runner(nest);
+    Interpreted expected = whole.values();
+    interpret(nest, expected, 6, kSeed, runner.streams);
+    expected.arguments[3] = expected.tile;
+    runner.tile(whole, 0, 70);
+    expect_close(whole, expected, 1e-5);
+    for (const auto& [col, cols] : {std::pair{0, 3}, {3, 16}, {19, 1}, {20, 31}, {51, 19}}) runner.tile(parts, col, cols);
+    EXPECT_EQ(whole.bytes[3], parts.bytes[3]);
   }
 }
 

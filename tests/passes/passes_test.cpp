@@ -1,6 +1,7 @@
 // Declarative cases: a graph before, its text after. That results stay equal is checked on the reference backend.
 #include "passes/passes.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -194,6 +195,86 @@ TEST(Fuse, LoneOperationsAndThoseOverFixedSizesStay) {
   b.output("lone", b.exp(x));
   b.output("fixed", b.neg(b.exp(w)));
   EXPECT_EQ(to_string(fuse(g)), to_string(simplify(g)));
+}
+
+TEST(Fuse, WhatOnlyAProductReadsIsItsPrologue) {
+  Graph g;
+  Builder b(g);
+  const Value x = b.input("x", DType::f32, {kTokens, 4}), y = b.input("y", DType::f32, {kTokens, 3});
+  b.output("dw", b.dot(y, b.gelu(b.neg(x)), true, false));
+  const Graph after = fuse(g);
+  EXPECT_EQ(to_string(after),
+            "%0 = input \"x\" : f32[T, 4]\n%1 = input \"y\" : f32[T, 3]\n%2 = region(%0, %1) {body=\n"
+            "  %0 = input \"0\" : f32[T, 4]\n  %1 = neg(%0) : f32[T, 4]\n  %2 = gelu(%1) : f32[T, 4]\n  %3 = input \"1\" : f32[T, 3]\n"
+            "  %4 = dot(%3, %2) {transpose_a} : f32[3, 4]\n  output \"0\" = %4\n} : f32[3, 4]\noutput \"dw\" = %2\n");
+  EXPECT_EQ(difference(g, after), 0);
+}
+
+TEST(Fuse, WhatOthersReadIsNoPrologue) {
+  Graph g;
+  Builder b(g);
+  const Value x = b.input("x", DType::f32, {kTokens, 4}), y = b.input("y", DType::f32, {kTokens, 3});
+  const Value a = b.exp(x), dropped = b.dropout(x, 0.5, 1);
+  b.output("dw", b.dot(y, a, true, false));
+  b.output("a", a);
+  b.output("dropped", b.dot(y, dropped, true, false));
+  const Value both = b.neg(y);
+  b.output("both", b.dot(both, both, true, false));
+  EXPECT_EQ(to_string(fuse(g)), to_string(simplify(g)));
+}
+
+/// x -> layer norm -> dot -> gelu -> dot and back to the gradients of both weights, as autodiff writes it.
+Graph two_layers() {
+  Graph g;
+  Builder b(g);
+  const Value x = b.input("x", DType::f32, {kTokens, 4}), ct = b.input("ct", DType::f32, {kTokens, 3});
+  const Value gamma = b.parameter("gamma", {4}), up = b.parameter("up", {6, 4}), down = b.parameter("down", {3, 6});
+  const Value normal = b.layer_norm(x, gamma, b.parameter("beta", {4}), 1e-5);
+  const Value before = b.dot(normal, up, false, true), hidden = b.gelu(before);
+  b.output("y", b.dot(hidden, down, false, true));
+  b.output("ddown", b.dot(ct, hidden, true, false));
+  const Value back = b.emit(graph::Op::gelu_grad, {before, b.dot(ct, down)});
+  b.output("dup", b.dot(back, normal, true, false));
+  const Value norm_back = b.emit(graph::Op::layer_norm_grad, {x, gamma, {normal.node, 1}, {normal.node, 2}, b.dot(back, up)});
+  b.output("dx", norm_back);
+  b.output("dgamma", {norm_back.node, 1});
+  return g;
+}
+
+TEST(Rematerialize, GradientsOfWeightsMakeTheirOperandsAgain) {
+  const Graph g = two_layers(), after = rematerialize(g);
+  EXPECT_EQ(count(after, graph::Op::gelu), 2U);
+  EXPECT_EQ(count(after, graph::Op::layer_norm), 1U) << "only its last step is repeated";
+  EXPECT_LT(difference(g, after), 1e-14);
+  const Graph fused = fuse(after);
+  std::vector<std::string> prologues;
+  for (const graph::Node& node : fused.nodes)
+    if (node.op == graph::Op::region && node.attrs.body->nodes.back().op == graph::Op::dot) {
+      std::string ops;
+      for (const graph::Node& inner : node.attrs.body->nodes)
+        if (inner.op != graph::Op::input && inner.op != graph::Op::broadcast) ops += std::string(info(inner.op).name) + " ";
+      prologues.push_back(ops);
+    }
+  EXPECT_THAT(prologues, testing::UnorderedElementsAre("gelu dot ", "sub mul mul add dot "));
+  EXPECT_LT(difference(g, fused), 1e-14);
+}
+
+TEST(Rematerialize, InferenceStaysAsItIs) {
+  Graph g;
+  Builder b(g);
+  const Value x = b.input("x", DType::f32, {kTokens, 4});
+  const Value y = b.layer_norm(x, b.parameter("gamma", {4}), b.parameter("beta", {4}), 1e-5);
+  b.output("y", b.dot(b.gelu(b.dot(y, b.parameter("up", {6, 4}), false, true)), b.parameter("down", {3, 6}), false, true));
+  EXPECT_EQ(to_string(rematerialize(g)), to_string(g));
+}
+
+TEST(Rematerialize, WithoutAPlaceToMakeItInTheSameIsKept) {
+  Graph g;  // nothing keeps what GELU was made of
+  Builder b(g);
+  const Value hidden = b.gelu(b.input("x", DType::f32, {kTokens, 6}));
+  b.output("y", b.neg(hidden));
+  b.output("dw", b.dot(b.input("ct", DType::f32, {kTokens, 3}), hidden, true, false));
+  EXPECT_EQ(to_string(rematerialize(g)), to_string(g));
 }
 
 TEST(Bf16, ProductsAndActivationsNarrowTheRestStaysF32) {

@@ -15,7 +15,7 @@ enum class Access : uint8_t {
   row,         // [width]
   column,      // [rows]
   scalar,      // one value
-  tile,        // input of a tile nest: the f32 sums of the product, passed apart from the other arguments
+  tile,        // of a tile nest, passed apart from the other arguments: the product's f32 sums (input) or the operand made (output)
   column_sum,  // output f32 [width]: added to; the caller zeroes it and sums the parts of the chunks
 };
 struct Argument {
@@ -85,8 +85,8 @@ struct DropoutMask {
   float scale = 1.0f;
 };
 
-/// For each row: the stages, one after another. A tile nest (an epilogue) has one stage, no row reductions and no buffers, and runs on a
-/// rectangle of columns; it may start at any column.
+/// For each row: the stages, one after another. A tile nest (an epilogue or a prologue of a product) has one stage, no row reductions and
+/// no buffers, and runs on a rectangle of columns; it may start at any column.
 struct LoopNest {
   std::string name;  // of the function: letters, digits, _
   bool tile = false;
@@ -113,8 +113,8 @@ constexpr int64_t mask_room(int64_t width) { return (width + 8 + 128 + 16 + 31) 
 
 /// Rows [row_begin, row_end) of a nest.
 using RowsFunction = void (*)(const RegionCall* call, int64_t row_begin, int64_t row_end);
-/// Epilogue of the tile of sums at [row, row + rows) x [col, col + cols) of the result; tile element (i, j) lies at i * stride + j.
-using TileFunction = void (*)(const RegionCall* call, const float* tile, int64_t stride, int64_t row, int64_t rows, int64_t col,
-                              int64_t cols);
+/// Epilogue of the tile of sums at [row, row + rows) x [col, col + cols) of the result, or prologue that writes that part of an operand;
+/// tile element (i, j) lies at i * stride + j.
+using TileFunction = void (*)(const RegionCall* call, float* tile, int64_t stride, int64_t row, int64_t rows, int64_t col, int64_t cols);
 
 }  // namespace muster::cpu

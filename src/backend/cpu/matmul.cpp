@@ -25,6 +25,7 @@ const CpuInfo& cpu() {
 }
 
 void check(const Operand& x, std::string_view name) {
+  if (x.made != nullptr) return;
   const int64_t line = x.transposed ? x.rows : x.cols, lines = x.transposed ? x.cols : x.rows;
   if (x.rows < 0 || x.cols < 0 || (lines > 1 && x.stride < line))
     throw Error(ErrorKind::invalid_argument, "[matmul] {} [{}, {}]: a stride of {} is shorter than a line of {}", name, x.rows, x.cols,
@@ -44,12 +45,16 @@ void check(const Operand& a, int64_t k, int64_t n, const Result& c, bool writes_
                 c.stride);
 }
 
-PackSource left_source(const Operand& a) { return {static_cast<const std::byte*>(a.data), a.dtype, a.rows, a.stride, !a.transposed}; }
-PackSource right_source(const Operand& b) { return {static_cast<const std::byte*>(b.data), b.dtype, b.cols, b.stride, b.transposed}; }
+PackSource source_of(const Operand& x, int64_t lines, bool k_contiguous) {
+  return {static_cast<const std::byte*>(x.data), x.dtype, lines, x.stride, k_contiguous, x.made, 0};
+}
+PackSource left_source(const Operand& a) { return source_of(a, a.rows, !a.transposed); }
+PackSource right_source(const Operand& b) { return source_of(b, b.cols, b.transposed); }
 
 /// The lines [begin, end) of a source.
 PackSource lines_of(PackSource s, int64_t begin, int64_t end) {
-  if (begin != 0) s.data += begin * (s.k_contiguous ? s.stride : 1) * static_cast<int64_t>(size_of(s.dtype));
+  s.first_line += begin;
+  if (begin != 0 && s.made == nullptr) s.data += begin * (s.k_contiguous ? s.stride : 1) * static_cast<int64_t>(size_of(s.dtype));
   s.lines = end - begin;
   return s;
 }
@@ -69,23 +74,52 @@ struct PackJob {
     groups = ceil_div(layout.panels, panels_per_unit);
   }
   [[nodiscard]] int64_t units() const { return groups * layout.k_blocks(); }
-  void run(int64_t unit) const {
-    const int64_t begin = unit % groups * panels_per_unit;
-    pack(source, layout, unit / groups, begin, std::min(begin + panels_per_unit, layout.panels), to);
+  void run(int64_t unit, std::byte* room) const {
+    const int64_t block = unit / groups, begin = unit % groups * panels_per_unit, end = std::min(begin + panels_per_unit, layout.panels);
+    pack(source.made == nullptr ? source : make(block, begin, end, reinterpret_cast<float*>(room)), layout, block, begin, end, to);
+  }
+  /// Of each thread, for what is made before it is packed.
+  [[nodiscard]] size_t room_bytes() const {
+    if (source.made == nullptr) return 0;
+    const int64_t lines = panels_per_unit * layout.width, depth = layout.k_block;
+    return static_cast<size_t>(source.k_contiguous ? lines * room_stride(depth) : depth * room_stride(lines)) * sizeof(float);
+  }
+
+ private:
+  static int64_t room_stride(int64_t columns) { return round_up(columns, 16); }
+
+  /// Makes the unit's part of the operand in `room`: a source that pack may read there as if the whole operand were in memory.
+  [[nodiscard]] PackSource make(int64_t block, int64_t begin, int64_t end, float* room) const {
+    const int64_t k0 = layout.begin(block), depth = std::min(layout.depth(block), layout.k - k0), line0 = layout.first(begin),
+                  lines = layout.first(end) - line0;
+    const int64_t row = source.k_contiguous ? line0 : k0, rows = source.k_contiguous ? lines : depth;
+    const int64_t col = source.k_contiguous ? k0 : line0, cols = source.k_contiguous ? depth : lines;
+    const int64_t stride = room_stride(cols), first = source.first_line;
+    source.made->function(source.made->call, room, stride, row + (source.k_contiguous ? first : 0), rows,
+                          col + (source.k_contiguous ? 0 : first), cols);
+    PackSource made = source;
+    made.dtype = DType::f32, made.stride = stride;
+    made.data = reinterpret_cast<std::byte*>(room) - (row * stride + col) * static_cast<int64_t>(sizeof(float));
+    return made;
   }
 };
 
-void run_packing(const PackJob& left, const PackJob& right, ThreadPool& pool) {
+void run_packing(const PackJob& left, const PackJob& right, ThreadPool& pool, Workspace* workspace) {
   struct Both {
     const PackJob &left, &right;
     int64_t units, per_chunk;
+    const Workspace* room;
   };
   const int64_t units = left.units() + right.units(), elements = left.layout.elements() + right.layout.elements();
   const int64_t chunks = std::clamp<int64_t>(elements / kPackChunk, 1, std::max<int64_t>(units, 1));
-  const Both both{left, right, units, ceil_div(units, chunks)};
-  pool.parallel_for(ceil_div(units, std::max<int64_t>(both.per_chunk, 1)), [&both](int64_t chunk) {
+  const size_t room = std::max(left.room_bytes(), right.room_bytes());
+  MUSTER_ASSERT(room == 0 || workspace != nullptr);
+  if (room > 0) workspace->reserve_threads(pool.threads(), room);
+  const Both both{left, right, units, ceil_div(units, chunks), room > 0 ? workspace : nullptr};
+  pool.parallel_for(ceil_div(units, std::max<int64_t>(both.per_chunk, 1)), [&both](int64_t chunk, int thread) {
+    std::byte* const own = both.room == nullptr ? nullptr : both.room->of_thread(thread);
     const int64_t end = std::min(both.units, (chunk + 1) * both.per_chunk), in_left = both.left.units();
-    for (int64_t u = chunk * both.per_chunk; u < end; ++u) u < in_left ? both.left.run(u) : both.right.run(u - in_left);
+    for (int64_t u = chunk * both.per_chunk; u < end; ++u) u < in_left ? both.left.run(u, own) : both.right.run(u - in_left, own);
   });
 }
 
@@ -193,7 +227,7 @@ void run(const MatmulKernels& kernels, const Operand& a, const PackedMatrix* pac
       } else {
         p.right = packed->data();
       }
-      run_packing(left, right, pool);
+      run_packing(left, right, pool, &workspace);
       multiply(kernels, p, pool, workspace, blocking);
     }
   }
@@ -236,7 +270,7 @@ void repack(PackedMatrix& packed, const Operand& b, ThreadPool& pool) {
                 b.cols, packed.k(), packed.n());
   if (b.rows == 0 || b.cols == 0) return;
   const MatmulKernels& kernels = packed.kernels();
-  run_packing(PackJob(right_source(b), kernels.right_layout(b.cols, b.rows), kernels.pack_right, packed.data()), PackJob(), pool);
+  run_packing(PackJob(right_source(b), kernels.right_layout(b.cols, b.rows), kernels.pack_right, packed.data()), PackJob(), pool, nullptr);
 }
 
 void matmul(const Operand& a, const PackedMatrix& b, const Result& c, const Epilogue& epilogue, ThreadPool& pool, Workspace& workspace,

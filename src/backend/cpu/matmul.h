@@ -17,6 +17,12 @@ struct MatmulKernels;  // matmul_kernels.h: the micro-kernels of one instruction
 /// bf16: operands rounded to bf16 (nearest even), sums in f32: by AMX tiles where isa is amx, by f32 FMA of the rounded values elsewhere.
 enum class Math { f32, bf16 };
 
+/// An operand that is made while it is packed: generated code computes parts of its f32 elements, in cache, where they lie (loop_nest.h).
+struct Prologue {
+  TileFunction function = nullptr;
+  const RegionCall* call = nullptr;
+};
+
 /// A logical matrix [rows, cols], f32 or bf16. Element (i, j) lies at data[i * stride + j], or at data[j * stride + i] when
 /// `transposed`. `stride` is in elements.
 struct Operand {
@@ -24,6 +30,7 @@ struct Operand {
   DType dtype = DType::f32;
   int64_t rows = 0, cols = 0, stride = 0;
   bool transposed = false;
+  const Prologue* made = nullptr;  // instead of data, dtype and stride
 };
 
 /// The right operand in the micro-kernel's layout, zero padded. Reading it never changes it: threads may share one.

@@ -60,6 +60,8 @@ struct PackSource {
   DType dtype = DType::f32;
   int64_t lines = 0, stride = 0;
   bool k_contiguous = false;
+  const Prologue* made = nullptr;  // instead of data: its lines from first_line on
+  int64_t first_line = 0;
 };
 
 /// One product over packed operands.

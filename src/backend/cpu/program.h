@@ -35,9 +35,14 @@ class Program final : public backend::Executable {
   void region(Run& run, int32_t node);
   void rows_region(Run& run, int32_t node, std::vector<void*>& arguments);
   void tile_region(Run& run, int32_t node, std::vector<void*>& arguments);
+  void prologue_region(Run& run, int32_t node, std::vector<void*>& arguments);
   void add_partials(Run& run, int32_t node, int64_t parts, int64_t stride);
   /// left * right as `attrs` say, the right operand packed once when it is a parameter and packings are kept.
   void product(Run& run, graph::Value left, graph::Value right, const graph::Attrs& attrs, const Result& result, const Epilogue& epilogue);
+  /// A value as an operand of a product.
+  Operand operand(const Run& run, graph::Value v, bool transposed) const;
+  /// Whether output 0 of a node is a gradient that is added to.
+  [[nodiscard]] bool adds_onto(const Run& run, int32_t node) const;
   void reduce_sum(Run& run, int32_t node);
   void slice_or_concat(Run& run, int32_t node);
   const PackedMatrix& packed(Run& run, graph::Value weight, bool transposed, Math math);

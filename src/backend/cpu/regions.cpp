@@ -27,6 +27,7 @@ void Program::region(Run& run, int32_t n) {
     arguments.push_back(bound.operand >= 0  ? run.at(node.inputs[static_cast<size_t>(bound.operand)])
                         : bound.result >= 0 ? run.at({n, bound.result})
                                             : nullptr);
+  if (region.plan.prologue) return prologue_region(run, n, arguments);
   region.plan.nest.tile ? tile_region(run, n, arguments) : rows_region(run, n, arguments);
 }
 
@@ -87,6 +88,25 @@ void Program::tile_region(Run& run, int32_t n, std::vector<void*>& arguments) {
   product(run, node.inputs[static_cast<size_t>(plan.left)], node.inputs[static_cast<size_t>(plan.right)], plan.product,
           {nullptr, DType::f32, width, false}, epilogue);
   add_partials(run, n, calls, stride);
+}
+
+/// A product one of whose operands the nest makes while it is packed.
+void Program::prologue_region(Run& run, int32_t n, std::vector<void*>& arguments) {
+  const Node& node = graph_.nodes[static_cast<size_t>(n)];
+  const Region& region = regions_.at(n);
+  const RegionPlan& plan = region.plan;
+  RegionCall call;
+  call.arguments = arguments.data();
+  const Prologue made{reinterpret_cast<TileFunction>(region.function), &call};
+  const int64_t rows = plan.space.dims[0].at(run.symbols), width = plan.nest.width;
+  const auto side = [&](int32_t operand_index, bool transposed) {
+    if (operand_index >= 0) return operand(run, node.inputs[static_cast<size_t>(operand_index)], transposed);
+    return Operand{nullptr, DType::f32, transposed ? width : rows, transposed ? rows : width, width, transposed, &made};
+  };
+  const graph::Type& type = node.types[0];
+  const Result result{run.at({n, 0}), type.dtype, type.dims[1].at(run.symbols), adds_onto(run, n)};
+  matmul(side(plan.left, plan.product.transpose_a), side(plan.right, plan.product.transpose_b), plan.product.bf16 ? Math::bf16 : Math::f32,
+         isa_, result, {}, pool_, workspace_, plan.product.bf16 ? tuning_.bf16 : tuning_.f32);
 }
 
 /// The results that are sums over rows, from their parts.

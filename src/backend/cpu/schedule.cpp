@@ -57,7 +57,11 @@ class Scheduler {
 
   void find_space() {
     for (const Node& node : body_.nodes) {
-      if (node.op == Op::dot) plan_.nest.tile = true, plan_.space = node.types[0];
+      if (node.op == Op::dot) {
+        const auto made = made_operand(node);
+        plan_.nest.tile = true, plan_.prologue = made.has_value();
+        plan_.space = made ? body_.type(node.inputs[*made]) : node.types[0];
+      }
       const Type& type = node.op == Op::reduce_sum || node.op == Op::reduce_max ? body_.type(node.inputs[0]) : node.types[0];
       if (!plan_.nest.tile && node.op != Op::input && type.rank() == 2) plan_.space = type;
     }
@@ -179,13 +183,28 @@ class Scheduler {
       case Op::layer_norm: return layer_norm(n, node);
       case Op::layer_norm_grad: return layer_norm_grad(n, node);
       case Op::dot: {
-        plan_.left = operand_behind(node.inputs[0]), plan_.right = operand_behind(node.inputs[1]);
+        const auto made = made_operand(node);
         plan_.product = node.attrs;
+        if (made != size_t{0}) plan_.left = operand_behind(node.inputs[0]);
+        if (made != size_t{1}) plan_.right = operand_behind(node.inputs[1]);
+        if (made) {
+          sinks_.push_back({Store::To::argument, argument({Access::tile, DType::f32, true}, {}), in(*made)});
+          return;  // the result is the product's own
+        }
         return set(n, add({{Do::load, -1, -1, -1, argument({Access::tile, DType::f32, false}, {}), 0}, 0, false}));
       }
       default: break;
     }
     throw Error(ErrorKind::unsupported, "[schedule] no loop nest computes {}", info(node.op).name);
+  }
+
+  /// Which operand of a product the body makes, if any.
+  std::optional<size_t> made_operand(const Node& dot) const {
+    for (size_t k = 0; k < 2; ++k) {
+      const Node& from = body_.at(dot.inputs[k]);
+      if ((from.op == Op::convert ? body_.at(from.inputs[0]) : from).op != Op::input) return k;
+    }
+    return std::nullopt;
   }
 
   /// The region's operand that v is, but for its conversion to f32.
@@ -221,6 +240,7 @@ class Scheduler {
   void output(int32_t o) {
     const Value v = body_.outputs[static_cast<size_t>(o)].value;
     const Type& type = body_.type(v);
+    if (plan_.prologue && body_.at(v).op == Op::dot) return;
     if (const auto sum = over_rows_.find(v); sum != over_rows_.end()) {
       sinks_.push_back({Store::To::argument, argument({Access::column_sum, DType::f32, true}, {-1, o}), sum->second});
       return;

@@ -13,12 +13,14 @@ struct RegionPlan {
   LoopNest nest;
   struct Bound {           // what stands behind an argument of the nest
     int32_t operand = -1;  // of the region, or
-    int32_t result = -1;   // of the region; none of both: the product's tile
+    int32_t result = -1;   // of the region; none of both: the tile
   };
   std::vector<Bound> arguments;   // in the order of nest.arguments
   std::vector<uint64_t> streams;  // of the nest's masks
   graph::Type space;              // [rows, width] that the nest loops over
-  // An epilogue only: the product's operands among the region's, and its attributes.
+  // Of a region with a product: its operands among the region's (-1: the one that the nest makes, a prologue), and its attributes. The nest
+  // of a product without prologue is its epilogue.
+  bool prologue = false;
   int32_t left = -1, right = -1;
   graph::Attrs product;
 };

@@ -141,8 +141,7 @@ void Program::step(Run& run, int32_t n) {
     case Op::scatter_add: {
       const Extent from = size_of_input(0);
       check_rows(node.op, run.as<int32_t>(in[1]), from.rows, out_size.rows);
-      const bool onto = layout_.places[static_cast<size_t>(n)][0].home == Home::output && accumulates(node.types[0]) && run.io.accumulate;
-      if (!onto) kernels_.fill(context, DType::f32, 0.0f, output(0), out_size.count());
+      if (!adds_onto(run, n)) kernels_.fill(context, DType::f32, 0.0f, output(0), out_size.count());
       return kernels_.scatter_add_rows(context, graph_.type(in[0]).dtype, run.at(in[0]), run.as<int32_t>(in[1]), statistic(0), from.rows,
                                        from.width);
     }
@@ -198,37 +197,42 @@ void Program::step(Run& run, int32_t n) {
 }
 
 const PackedMatrix& Program::packed(Run& run, Value weight, bool transposed, Math math) {
-  const Extent size = extent(graph_.type(weight), run.symbols);
-  const Operand operand{run.at(weight), DType::f32, transposed ? size.width : size.rows, transposed ? size.rows : size.width,
-                        size.width,     transposed};
+  const Operand from = operand(run, weight, transposed);
   Packed& p = packed_[{weight.node, transposed}];
   if (p.source == nullptr)
-    p.matrix = pack(operand, math, isa_, pool_);
-  else if (p.version != run.io.parameters_version || p.source != operand.data)
-    repack(p.matrix, operand, pool_);
-  p.version = run.io.parameters_version, p.source = operand.data;
+    p.matrix = pack(from, math, isa_, pool_);
+  else if (p.version != run.io.parameters_version || p.source != from.data)
+    repack(p.matrix, from, pool_);
+  p.version = run.io.parameters_version, p.source = from.data;
   return p.matrix;
 }
 
+Operand Program::operand(const Run& run, Value v, bool transposed) const {
+  const Extent size = extent(graph_.type(v), run.symbols);
+  return {run.at(v), graph_.type(v).dtype, transposed ? size.width : size.rows, transposed ? size.rows : size.width, size.width,
+          transposed};
+}
+
+bool Program::adds_onto(const Run& run, int32_t n) const {
+  return layout_.places[static_cast<size_t>(n)][0].home == Home::output && accumulates(graph_.nodes[static_cast<size_t>(n)].types[0]) &&
+         run.io.accumulate;
+}
+
 void Program::product(Run& run, Value left, Value right, const Attrs& attrs, const Result& result, const Epilogue& epilogue) {
-  const auto operand = [&](Value v, bool transposed) {
-    const Extent size = extent(graph_.type(v), run.symbols);
-    return Operand{run.at(v), graph_.type(v).dtype, transposed ? size.width : size.rows, transposed ? size.rows : size.width, size.width,
-                   transposed};
-  };
   const Math math = attrs.bf16 ? Math::bf16 : Math::f32;
   const Blocking& blocking = attrs.bf16 ? tuning_.bf16 : tuning_.f32;
   if (run.io.keep_packed && graph_.at(right).op == Op::parameter)
-    return matmul(operand(left, attrs.transpose_a), packed(run, right, attrs.transpose_b, math), result, epilogue, pool_, workspace_,
+    return matmul(operand(run, left, attrs.transpose_a), packed(run, right, attrs.transpose_b, math), result, epilogue, pool_, workspace_,
                   blocking);
-  matmul(operand(left, attrs.transpose_a), operand(right, attrs.transpose_b), math, isa_, result, epilogue, pool_, workspace_, blocking);
+  matmul(operand(run, left, attrs.transpose_a), operand(run, right, attrs.transpose_b), math, isa_, result, epilogue, pool_, workspace_,
+         blocking);
 }
 
 void Program::dot(Run& run, int32_t n) {
   const Node& node = graph_.nodes[static_cast<size_t>(n)];
   const Type& type = node.types[0];
-  const bool onto = layout_.places[static_cast<size_t>(n)][0].home == Home::output && accumulates(type) && run.io.accumulate;
-  product(run, node.inputs[0], node.inputs[1], node.attrs, {run.at({n, 0}), type.dtype, type.dims[1].at(run.symbols), onto}, {});
+  const Result result{run.at({n, 0}), type.dtype, type.dims[1].at(run.symbols), adds_onto(run, n)};
+  product(run, node.inputs[0], node.inputs[1], node.attrs, result, {});
 }
 
 void Program::reduce_sum(Run& run, int32_t n) {
@@ -242,8 +246,7 @@ void Program::reduce_sum(Run& run, int32_t n) {
     return;
   }
   if (node.attrs.axes[0] == 1) return kernels_.row_sum(context, from.dtype, run.at(node.inputs[0]), out, size.rows, size.width);
-  const bool onto = layout_.places[static_cast<size_t>(n)][0].home == Home::output && accumulates(node.types[0]) && run.io.accumulate;
-  kernels_.column_sum(context, from.dtype, run.at(node.inputs[0]), out, size.rows, size.width, onto);
+  kernels_.column_sum(context, from.dtype, run.at(node.inputs[0]), out, size.rows, size.width, adds_onto(run, n));
 }
 
 void Program::slice_or_concat(Run& run, int32_t n) {

@@ -11,6 +11,7 @@
 #include <ostream>
 #include <string>
 #include <thread>
+#include <tuple>
 #include <vector>
 
 #include "backend/cpu/matmul_kernels.h"
@@ -138,7 +139,7 @@ std::vector<Case> cases() {
 struct Adding {
   Matrix* c = nullptr;
   std::vector<float> bias;
-  static void run(const RegionCall* call, const float* tile, int64_t stride, int64_t row, int64_t rows, int64_t col, int64_t cols) {
+  static void run(const RegionCall* call, float* tile, int64_t stride, int64_t row, int64_t rows, int64_t col, int64_t cols) {
     const auto& self = *static_cast<const Adding*>(call->arguments[0]);
     for (int64_t i = 0; i < rows; ++i)
       for (int64_t j = 0; j < cols; ++j) self.c->set(row + i, col + j, tile[i * stride + j] + self.bias[static_cast<size_t>(col + j)]);
@@ -272,6 +273,51 @@ TEST_P(MatmulTest, ThreadsDoNotChangeBits) {
   }
 }
 
+/// What generated code is to the packing of a product: an operand that is nowhere whole.
+struct Making {
+  const Matrix* from = nullptr;  // [rows, width] of the call
+  static void run(const RegionCall* call, float* tile, int64_t stride, int64_t row, int64_t rows, int64_t col, int64_t cols) {
+    const Matrix& from = *static_cast<const Making*>(call->arguments[0])->from;
+    for (int64_t i = 0; i < rows; ++i)
+      for (int64_t j = 0; j < cols; ++j) {
+        ASSERT_TRUE(row + i < from.rows && col + j < from.cols) << "outside the operand";
+        tile[i * stride + j] = from(row + i, col + j);
+      }
+  }
+};
+
+// An operand made while it is packed gives the bits of one that was made before; also where it is packed in parts.
+TEST_P(MatmulTest, MadeWhilePackedIsTheSame) {
+  const Variant& v = GetParam();
+  std::vector<Case> forms;
+  for (const bool a_turned : {false, true})
+    for (const bool b_turned : {false, true})
+      for (const auto& [m, k, n] : {std::tuple<int64_t, int64_t, int64_t>{70, 300, 50}, {1, 900, 17}, {26, 5, 300}, {200, 40, 33}})
+        forms.push_back({.m = m, .k = k, .n = n, .a_transposed = a_turned, .b_transposed = b_turned, .accumulate = m == 26});
+  forms.push_back({.m = 2200, .k = 8200, .n = 16, .a_transposed = true});  // beyond what is packed at a time
+  forms.push_back({.m = 16, .k = 8200, .n = 2200});
+  for (const Case& form : forms)
+    for (const bool left : {false, true}) {
+      if (form.k == 8200 && left != form.a_transposed) continue;
+      SCOPED_TRACE(testing::PrintToString(form));
+      Trial whole(form), made(form);
+      whole.multiply(*v.kernels, pool_, workspace_);
+      Operand a = made.a.operand(), b = made.b.operand();
+      // The call sees [rows, width] as it lies in memory: turned where the operand is.
+      Operand& operand = left ? a : b;
+      Matrix lying = left ? made.a : made.b;
+      if (operand.transposed) std::swap(lying.rows, lying.cols), lying.transposed = false;
+      Making making{&lying};
+      void* arguments[] = {&making};
+      RegionCall call;
+      call.arguments = arguments;
+      const Prologue prologue{Making::run, &call};
+      operand.data = nullptr, operand.dtype = DType::f32, operand.stride = 0, operand.made = &prologue;
+      matmul(a, b, *v.kernels, made.c.result(form.accumulate), {}, pool_, workspace_);
+      ASSERT_EQ(whole.c.bytes, made.c.bytes) << (left ? "left" : "right");
+    }
+}
+
 // A start measures which blocks are fastest: its answer must not show in the results.
 TEST_P(MatmulTest, BlocksDoNotChangeBits) {
   const Variant& v = GetParam();
@@ -297,7 +343,7 @@ TEST_P(MatmulTest, RowsOfOneCallBelongToOneThread) {
     std::vector<std::atomic<std::thread::id>> threads;
     std::atomic<int64_t> rows = 0;
     std::atomic<bool> shared = false;
-    static void run(const RegionCall* call, const float*, int64_t, int64_t row, int64_t rows, int64_t, int64_t) {
+    static void run(const RegionCall* call, float*, int64_t, int64_t row, int64_t rows, int64_t, int64_t) {
       auto& self = *static_cast<Noting*>(call->arguments[0]);
       self.rows += rows;
       for (int64_t r = row; r < row + rows; ++r) {

@@ -18,13 +18,13 @@ struct Tile {
   }
 
   /// C[rows, cols at `col`] = t, or what the generated code makes of it; there t may be that place of C itself.
-  void finish(const float* t, int64_t stride, int64_t col, int cols) const {
+  void finish(float* t, int64_t stride, int64_t col, int cols) const {
     if (epilogue.function != nullptr) return generated(t, stride, col, cols);
     c.dtype == DType::f32 ? write<float>(t, stride, col, cols) : write<BF16>(t, stride, col, cols);
   }
 
  private:
-  [[gnu::noinline]] void generated(const float* t, int64_t stride, int64_t col, int cols) const {
+  [[gnu::noinline]] void generated(float* t, int64_t stride, int64_t col, int cols) const {
     const int64_t at = epilogue.row + row;
     const RegionCall& shared = epilogue.calls[at / epilogue.rows_per_call];
     if (shared.streams == nullptr) return epilogue.function(&shared, t, stride, at, rows, epilogue.col + col, cols);
